@@ -66,9 +66,6 @@ COMMANDS = (
         "makespan.hardware.measure", _MEASURING),
     CommandRow(
         "estimate", "what is likely, by published models; never a bound", "makespan.estimates.commands", _MEASURING),
-    CommandRow(
-        "evaluate", "how good the predictions of a cost table are", "makespan.estimates.commands.evaluate",
-        _MEASURING),
     CommandRow("doctor", "versions, and one-time compilation of inner loops", "makespan.cli.doctor", _HERE),
 )
 # fmt: on
@@ -79,6 +76,7 @@ MOVED = {
     "gpus": "machines --gpus",
     "validate": "measure validate",
     "microbench": "measure",
+    "evaluate": "estimate --evaluate",
 }
 """The words that have taken the place of former commands."""
 

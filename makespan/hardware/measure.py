@@ -5,7 +5,7 @@ import click
 from makespan.cli.help_page import examples
 from makespan.cli.lazy import CommandRow, LazyGroup
 
-_MODELS = "makespan.estimates.commands.microbench"
+_MODELS = "makespan.estimates.commands.measure"
 _NUMBERS = "Numbers of machines and models"
 COMMANDS = (
     CommandRow("validate", "runs of a kernel, held against its worst case", "makespan.hardware.command", "Kernels"),
@@ -15,15 +15,20 @@ COMMANDS = (
         "makespan.hardware.microbench",
         _NUMBERS,
     ),
-    CommandRow("memory", "latency and departure delays (hong-kim)", f"{_MODELS}.memory", _NUMBERS),
-    CommandRow("throughput", "operations per cycle (hong-kim)", f"{_MODELS}.throughput", _NUMBERS),
-    CommandRow("latency", "latencies, issue delays, bandwidths (kleimenov-popova)", f"{_MODELS}.latency", _NUMBERS),
-    CommandRow("launch", "launch times of empty kernels (kleimenov-popova)", f"{_MODELS}.launch", _NUMBERS),
-    CommandRow("opencl", "the cost table of a device (opencl-cost-table)", f"{_MODELS}.opencl", _NUMBERS),
+    CommandRow("memory", "latency and departure delays (hong-kim)", f"{_MODELS}:memory", _NUMBERS),
+    CommandRow("throughput", "operations per cycle (hong-kim)", f"{_MODELS}:throughput", _NUMBERS),
+    CommandRow("latency", "latencies, issue delays, bandwidths (kleimenov-popova)", f"{_MODELS}:latency", _NUMBERS),
+    CommandRow("launch", "launch times of empty kernels (kleimenov-popova)", f"{_MODELS}:launch", _NUMBERS),
+    CommandRow(
+        "opencl",
+        "the cost table of a device (opencl-cost-table)",
+        "makespan.estimates.commands.cost_table:measure",
+        _NUMBERS,
+    ),
     CommandRow(
         "dual-issue",
         "register banks, control codes, best pattern (dual-issue)",
-        f"{_MODELS}.dual_issue",
+        f"{_MODELS}:dual_issue",
         _NUMBERS,
     ),
 )

@@ -10,7 +10,7 @@ from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import choice
 from makespan.cli.running import DONE, NO
-from makespan.estimates.commands.microbench.benchmark import write_program
+from makespan.estimates.commands.measure import write_program
 from makespan.host.errors import InputError
 from makespan.model.machine.values import shown
 

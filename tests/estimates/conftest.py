@@ -21,11 +21,6 @@ def microbench(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 
 @pytest.fixture
-def evaluate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("evaluate", capsys)
-
-
-@pytest.fixture
 def table(tmp_path: Path) -> Path:
     path = tmp_path / "k20.csv"
     path.write_text("\n".join(ROWS))

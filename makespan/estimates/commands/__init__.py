@@ -15,12 +15,16 @@ METHODS = {
 # Names that the literature behind a method suggests.
 ALIASES = {"static-fixpoint": "kleimenov-popova", "cost-table": "opencl-cost-table"}
 
-COMPARE = "compare"
-COMMANDS = {**METHODS, COMPARE: "all of them, beside what is proven (also --compare)"}
+_METHOD = "--method"
+COMMANDS = (
+    *(CommandRow(name, about, f"{__name__}.methods:{name.replace('-', '_')}") for name, about in METHODS.items()),
+    CommandRow("compare", "all of them, beside what is proven (also --compare)", f"{__name__}.compare"),
+    CommandRow("evaluate", "how good a cost table predicts (also --evaluate)", f"{__name__}.cost_table:evaluate"),
+)
 
 
 class MethodGroup(LazyGroup):
-    """A group that takes the method as its first word, alone or behind --method, or `--compare` for all methods."""
+    """A group whose first word is a method, alone or behind --method, or --compare or --evaluate."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make the method the command."""
@@ -31,31 +35,28 @@ class MethodGroup(LazyGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the method under the name by which the help calls it."""
         name, method, rest = super().resolve_command(ctx, args)
-        return f"--method {name}" if name in METHODS else f"--{name}", method, rest
+        return f"{_METHOD} {name}" if name in METHODS else f"--{name}", method, rest
 
 
 def _with_command(args: list[str]) -> list[str]:
-    first, rest = (args[0], args[1:]) if args else ("", [])
-    if first == f"--{COMPARE}":
-        return [COMPARE, *rest]
-    if first.startswith("--method="):
-        first, rest = "--method", [first.partition("=")[2], *rest]
-    if first == "--method":
-        name, rest = (rest[0], rest[1:]) if rest else ("", [])
-    else:
-        name = first
-    name = ALIASES.get(name, name)
-    if first == "--method" and name not in METHODS:
+    words = [*args[0].split("=", 1), *args[1:]] if args and args[0].startswith(f"{_METHOD}=") else args
+    is_method = words[:1] == [_METHOD]
+    named, rest = words[is_method : is_method + 1], words[is_method + 1 :]
+    name = ALIASES.get(named[0], named[0]) if named else ""
+    if is_method and name not in METHODS:
         near = did_you_mean(name, METHODS)
         raise click.UsageError(f"unknown method {name!r}{near or ';'} there are {', '.join(METHODS)}")
-    if name not in COMMANDS and not set(args) & {"-h", "--help"}:
+    name = name.removeprefix("--") if name in ("--compare", "--evaluate") else name
+    if name in (row.name for row in COMMANDS):
+        return [name, *rest]
+    if not set(args) & {"-h", "--help"}:
         raise click.UsageError(f"which method? begin with --method {'|'.join(METHODS)}, or --compare for all")
-    return [name, *rest] if name in COMMANDS else args
+    return args
 
 
 @click.group(
     cls=MethodGroup,
-    table=[CommandRow(name, about, f"{__name__}.{name.replace('-', '_')}") for name, about in COMMANDS.items()],
+    table=COMMANDS,
     no_args_is_help=False,
     epilog=examples("makespan estimate --method dual-issue --ffma 1e9", "makespan estimate --method hong-kim --help"),
     options_metavar="",

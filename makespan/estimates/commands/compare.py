@@ -12,8 +12,7 @@ from makespan.cli.parameters import SECONDS
 from makespan.cli.running import exit_code, interruptible
 from makespan.cli.source import instances
 from makespan.estimates.commands import METHODS
-from makespan.estimates.commands.hong_kim import active_blocks_option
-from makespan.estimates.commands.kleimenov_popova import cache_options, hit_rates
+from makespan.estimates.commands.methods import active_blocks_option, cache_options, hit_rates
 from makespan.estimates.commands.question import LaunchOptions, described_gpu, gpu_options, resource_options
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within

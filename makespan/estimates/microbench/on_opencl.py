@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from makespan.estimates.microbench.programs import (
     REPEATS,
     ROUNDS,
@@ -30,6 +28,8 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSampl
     Raises:
         MeasurementError: a kernel that does not build or run, or a time that is no time.
     """
+    import numpy as np
+
     (source,) = memory_source("opencl", plan).values()
     kernels = {name: device.kernel(source, name) for name in PATTERNS}
     flush = device.buffer(plan.caches * max(device.device.global_mem_cache_size, _LEAST_CACHE))
@@ -57,6 +57,8 @@ def measure_memory(device: Opened, plan: MemoryPlan) -> Iterator[MicrobenchSampl
 
 def measure_throughput(device: Opened, *, rounds: int = ROUNDS, repeats: int = REPEATS) -> Iterator[MicrobenchSample]:
     """Yield the runs of all operations on the whole device; raises as `measure_memory` does."""
+    import numpy as np
+
     (source,) = throughput_source("opencl", rounds=rounds).values()
     size = _GROUP * _GROUPS_PER_UNIT * device.device.max_compute_units
     arguments = (device.buffer(4 * size), np.float32(0.5), np.float32(1.0001), np.int32(rounds))

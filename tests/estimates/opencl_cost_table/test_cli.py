@@ -1,4 +1,4 @@
-"""`makespan estimate cost-table`, `makespan measure opencl`, `makespan evaluate cost-table`."""
+"""`makespan estimate cost-table`, `makespan measure opencl`, `makespan estimate --evaluate`."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from makespan.estimates.commands.microbench import opencl
+from makespan.estimates.commands import cost_table
 from makespan.estimates.opencl_cost_table import table as tables
 from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
 from makespan.host.errors import MeasurementError
@@ -127,7 +127,7 @@ def test_bad_input_is_one_line(estimate: Runner, arguments: tuple[object, ...], 
     assert len(done.err.splitlines()) <= 3  # with the line and a caret where there is a place
 
 
-def test_a_virtual_device_is_measured_and_evaluated(microbench: Runner, evaluate: Runner, tmp_path: Path) -> None:
+def test_a_virtual_device_is_measured_and_evaluated(microbench: Runner, estimate: Runner, tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "--noise", "0.001", "-o", path)
     assert done.code == 0, done.err
@@ -139,26 +139,26 @@ def test_a_virtual_device_is_measured_and_evaluated(microbench: Runner, evaluate
     assert kept["is_complete"] is True
     histogram, picture = tmp_path / "q.csv", tmp_path / "q.png"
     options = ("--samples", "20", "--shape", "64x64", "--seed", "1", "-o", histogram, "--plot", picture)
-    done = evaluate("cost-table", "--virtual", "rmbp-gt650m", "--table", path, *options)
+    done = estimate("--evaluate", "--virtual", "rmbp-gt650m", "--table", path, *options)
     assert done.code == 0, done.err
     assert "warning" not in done.err
     assert "random: q = predicted / time of the virtual device over 20 samples" in done.out
     assert "realistic: q = predicted / time of the virtual device over 20 samples" in done.out
     assert histogram.read_text().startswith("set,q_from,q_to,samples\n")
     assert picture.stat().st_size > 1000
-    done = evaluate("cost-table", "--virtual", path, "--table", "rmbp-gt650m", *options[:6], "--format", "json")
+    done = estimate("--evaluate", "--virtual", path, "--table", "rmbp-gt650m", *options[:6], "--format", "json")
     sets = json.loads(done.out)["sets"]
     assert {name: len(found["all"]) for name, found in sets.items()} == {"random": 20, "realistic": 20}
 
 
-def test_a_table_of_another_device_is_a_warning(evaluate: Runner, tmp_path: Path) -> None:
+def test_a_table_of_another_device_is_a_warning(estimate: Runner, tmp_path: Path) -> None:
     import msgspec
 
     path = tmp_path / "other.json"
     other = msgspec.structs.replace(tables.find("rmbp-gt650m"), device="something else")
     path.write_text(tables.table_json(other))
     options = ("--samples", "1", "--shape", "64x64", "--set", "realistic")
-    done = evaluate("cost-table", "--virtual", "rmbp-gt650m", "--table", path, *options)
+    done = estimate("--evaluate", "--virtual", "rmbp-gt650m", "--table", path, *options)
     assert done.code == 0
     assert "warning: the table was measured on something else, and this is virtual GeForce" in done.err
 
@@ -193,28 +193,28 @@ def test_a_second_interrupt_while_the_points_are_saved_loses_none(
     def stopping(*_: object) -> object:
         raise KeyboardInterrupt
 
-    plain, calls = opencl._Keeper.save, iter(range(10**6))
+    plain, calls = cost_table._Keeper.save, iter(range(10**6))
 
-    def save(self: opencl._Keeper, **how: bool) -> None:
+    def save(self: cost_table._Keeper, **how: bool) -> None:
         if next(calls) == 0:
             raise KeyboardInterrupt
         plain(self, **how)
 
     monkeypatch.setattr(VirtualOpenClDevice, "benchmark", stopping)
-    monkeypatch.setattr(opencl._Keeper, "save", save)
+    monkeypatch.setattr(cost_table._Keeper, "save", save)
     done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
     assert done.code == 130
     assert len(json.loads((tmp_path / "mine.points.json").read_text())["points"]) == 32
 
 
-@pytest.mark.parametrize("name", ["measure", "evaluate"])
+@pytest.mark.parametrize("name", ["measure", "estimate"])
 def test_a_clock_that_stands_still_is_a_failed_measurement(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(VirtualOpenClDevice, "_noisy", lambda *_: lambda: 0.0)
     arguments = {
         "measure": ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "t.json"),
-        "evaluate": ("cost-table", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", "--shape", "64x64"),
+        "estimate": ("--evaluate", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", "--shape", "64x64"),
     }
     done = Runner(name, capsys)(*arguments[name])
     assert done.code == 4
@@ -283,20 +283,20 @@ def test_bad_options_of_the_suite(
         (("-o", "q.png", "--plot", "./q.png"), "two outputs have the same name"),
     ],
 )
-def test_bad_options_of_the_evaluation(evaluate: Runner, arguments: tuple[str, ...], message: str) -> None:
-    done = evaluate("cost-table", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", *arguments)
+def test_bad_options_of_the_evaluation(estimate: Runner, arguments: tuple[str, ...], message: str) -> None:
+    done = estimate("--evaluate", "--virtual", "rmbp-gt650m", *TABLE, "--samples", "1", *arguments)
     assert done.code == 2
     assert message in done.err
 
 
-@pytest.mark.parametrize("name", ["measure", "evaluate"])
+@pytest.mark.parametrize("name", ["measure", "estimate"])
 def test_without_opencl_the_remedy_is_named(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     arguments = {
         "measure": ("opencl", "-o", tmp_path / "t.json"),
-        "evaluate": ("cost-table", *TABLE),
+        "estimate": ("--evaluate", *TABLE),
     }
     done = Runner(name, capsys)(*arguments[name])
     assert done.code == 4
@@ -305,15 +305,15 @@ def test_without_opencl_the_remedy_is_named(
 
 
 def test_points_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, microbench: Runner) -> None:
-    monkeypatch.setattr(opencl, "_SECONDS_PER_SAVE", 0.0)
+    monkeypatch.setattr(cost_table, "_SECONDS_PER_SAVE", 0.0)
     seen: list[dict[str, bool]] = []
-    plain = opencl._Keeper.save
+    plain = cost_table._Keeper.save
 
-    def save(self: opencl._Keeper, **how: bool) -> None:
+    def save(self: cost_table._Keeper, **how: bool) -> None:
         seen.append(how)
         plain(self, **how)
 
-    monkeypatch.setattr(opencl._Keeper, "save", save)
+    monkeypatch.setattr(cost_table._Keeper, "save", save)
     done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "--int-chain", "fold", "-o", tmp_path / "t.json")
     assert done.code == 0
     assert len(seen) > 100

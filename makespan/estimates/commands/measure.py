@@ -1,4 +1,4 @@
-"""What the microbenchmarks have in common: programs, samples, and descriptions completed by a fit."""
+"""`makespan measure memory` and its neighbours: programs that measure, their samples, and the numbers of models."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from makespan.cli.help_page import stack
+from makespan.cli.help_page import HelpCommand, examples, stack
 from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import choice
+from makespan.estimates.commands.methods import read_characteristics, table_options
 from makespan.host.errors import InputError
 from makespan.kernels import kernel_file
 from makespan.model.machine.values import shown
@@ -77,7 +78,109 @@ class MicrobenchOptions:
             raise InputError(f"--gpu is missing: the description of what was measured ({of_what})")
 
 
-def benchmark(
+@click.command(
+    "memory",
+    cls=HelpCommand,
+    epilog=examples(
+        "makespan measure memory --emit cuda -o bench",
+        "makespan measure memory --fit memory.csv --gpu quadro-fx5600 --gpu-out mine.toml",
+    ),
+)
+@options
+@run_options
+@warp_size_option
+@choice("--latency", "chase sum", "loads whose addresses were loaded, or the sum of the slides")
+@choice(
+    "--method",
+    "slope single whole-gpu",
+    "slopes; one walk over its length for the latency; full grids for the departure delays",
+)
+def memory(warp_size: int, latency: Any, method: Any, **given: Any) -> None:
+    """Measure the memory parameters of hong-kim: write the programs, run them, or fit what they measured."""
+    from makespan.estimates.microbench import fit, on_opencl, programs, samples
+
+    asked, plan = MicrobenchOptions(**given), programs.MemoryPlan(warp_size, latency=latency)
+    asked.needs_gpu("warp size, clock")
+    _benchmark(
+        asked,
+        samples.MEMORY,
+        programs=lambda language: programs.memory_source(language, plan),
+        fit=lambda found, gpu, source: fit.fit_memory(found, gpu, source, method=method, force=asked.force),
+        measured=lambda device: on_opencl.measure_memory(device, plan),
+    )
+
+
+@click.command("throughput", cls=HelpCommand, epilog=examples("makespan measure throughput --emit opencl -o bench"))
+@options
+@run_options
+def throughput(**given: Any) -> None:
+    """Measure the throughputs of hong-kim: write the programs, run them, or fit what they measured."""
+    from makespan.estimates.microbench import fit, on_opencl, programs, samples
+
+    asked = MicrobenchOptions(**given)
+    asked.needs_gpu("SMs and clock")
+    _benchmark(
+        asked,
+        samples.THROUGHPUT,
+        programs=programs.throughput_source,
+        fit=lambda found, gpu, source: fit.fit_throughput(found, gpu, source, force=asked.force),
+        measured=on_opencl.measure_throughput,
+    )
+
+
+@click.command(
+    "latency",
+    cls=HelpCommand,
+    epilog=examples(
+        "makespan measure latency --emit cuda -o bench",
+        "makespan measure latency --fit latency.csv --gpu rtx-3070 --gpu-out mine.toml",
+    ),
+)
+@options
+def latency(**given: Any) -> None:
+    """Measure latencies, issue delays and memory for kleimenov-popova: write the programs, or fit their samples.
+
+    Samples are CSV: measure,name,count,cycles (or seconds) with measures latency, delay, memory and bandwidth. What
+    cannot be measured so, as moves and branches, must be given.
+    """
+    from makespan.estimates.microbench import fit, programs, samples
+
+    asked = MicrobenchOptions(**given)
+    _benchmark(
+        asked,
+        samples.INSTRUCTIONS,
+        programs=programs.instructions_source,
+        fit=lambda found, gpu, source: fit.fit_instructions(found, gpu, source, force=asked.force),
+    )
+
+
+@click.command(
+    "launch",
+    cls=HelpCommand,
+    epilog=examples(
+        "makespan measure launch --emit cuda -o bench",
+        "makespan measure launch --fit launch.csv --gpu rtx-3070 --gpu-out mine.toml",
+    ),
+)
+@options
+@warp_size_option
+def launch(warp_size: int, **given: Any) -> None:
+    """Measure launch times for kleimenov-popova: write the programs, or fit a line for each size of the block.
+
+    Samples are CSV: blocks,warps_per_block,seconds.
+    """
+    from makespan.estimates.microbench import fit, programs, samples
+
+    asked = MicrobenchOptions(**given)
+    _benchmark(
+        asked,
+        samples.LAUNCH,
+        programs=lambda language: programs.launch_source(language, warp_size=warp_size),
+        fit=lambda found, _, source: fit.fit_launch(found, source, force=asked.force),
+    )
+
+
+def _benchmark(
     asked: MicrobenchOptions,
     table: "SampleColumns",
     *,
@@ -165,3 +268,32 @@ def write_program(folder: Path | None, name: str, text: str) -> Path:
     make_folder(folder, "the programs")
     write_whole(folder / name, text.encode(), "the program")
     return folder / name
+
+
+@click.command("dual-issue", cls=HelpCommand, epilog=examples("makespan measure dual-issue --import tesla-k20"))
+@table_options
+@click.option("--machine-out", type=_PATH, metavar="FILE.toml", help="write a machine file")
+@choice("--emit", "portable", "write programs instead", default=False)
+@click.option("-o", "--output", "folder", type=_PATH, metavar="DIR", help="where to write them")
+@format_option()
+def dual_issue(machine_out: Path | None, emit: str | None, folder: Path | None, output: str, **table: Any) -> None:
+    """Tell register banks, control codes and the best order of single and dual issues from a table of measurements.
+
+    With --emit, kernels are written instead: the latency and throughput test for any CUDA GPU.
+    """
+    from makespan.estimates.microbench.programs import ffma_source
+    from makespan.estimates.report import dual_issue as report
+    from makespan.host.output_file import check_writable, write_whole
+
+    if emit is not None:
+        paths = [write_program(folder, name, content) for name, content in ffma_source().items()]
+        click.echo(f"{len(paths)} files in {folder}")
+        return
+    if folder is not None:
+        raise InputError("-o says where to write programs; add --emit portable")
+    if machine_out is not None:
+        check_writable(machine_out, "the machine file")
+    found = read_characteristics(**table)
+    if machine_out is not None:
+        write_whole(machine_out, report.machine_file(found).encode(), "the machine file")
+    click.echo(render(output, text=lambda: report.text(found), data=lambda: report.document(found)))
