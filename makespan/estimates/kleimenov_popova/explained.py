@@ -50,23 +50,23 @@ def _terms(result: StaticFixpointResult) -> Iterator[Term]:
         yield Term(f"{len(rest)} waves more", sum(wave.time * wave.repeats for wave in rest))
 
 
-def _given(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
+def _given_quantity(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
     return ModelQuantity(name, value, unit, Origin.GIVEN, note)
 
 
-def _derived(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
+def _derived_quantity(name: str, value: float | str, unit: str = "", note: str = "") -> ModelQuantity:
     return ModelQuantity(name, value, unit, Origin.DERIVED, note)
 
 
 def _given_quantities(model: PtxModel, hits: HitRates) -> Iterator[ModelQuantity]:
-    yield _given("l1pct", hits.l1, note="part of all accesses that hit L1")
-    yield _given("l2pct", hits.l2, note="part of all accesses that hit L2; DRAM has the rest")
-    yield _given("grid", model.kernel.blocks, "blocks")
-    yield _given("block", model.kernel.threads_per_block, "threads")
+    yield _given_quantity("l1pct", hits.l1, note="part of all accesses that hit L1")
+    yield _given_quantity("l2pct", hits.l2, note="part of all accesses that hit L2; DRAM has the rest")
+    yield _given_quantity("grid", model.kernel.blocks, "blocks")
+    yield _given_quantity("block", model.kernel.threads_per_block, "threads")
     if model.kernel.registers is not None:
-        yield _given("registers", model.kernel.registers, "per thread")
+        yield _given_quantity("registers", model.kernel.registers, "per thread")
     if model.kernel.shared_bytes is not None:
-        yield _given("shared memory", model.kernel.shared_bytes, "B per block")
+        yield _given_quantity("shared memory", model.kernel.shared_bytes, "B per block")
 
 
 def _of_gpu(gpu: Gpu, model: PtxModel) -> Iterator[ModelQuantity]:
@@ -75,7 +75,7 @@ def _of_gpu(gpu: Gpu, model: PtxModel) -> Iterator[ModelQuantity]:
     yield from_gpu(gpu, "clock_ghz", "clock")
     for name in (f"{way}_{level}" for way in ("lat", "band") for level in LEVELS):
         if gpu.missing(f"{PREFIX}.{name}"):  # the bandwidth of the device memory alone may follow from others
-            yield _derived(name, model.device.bandwidth.dram, "B/cycle", "mem_bw_gbs over clock_ghz")
+            yield _derived_quantity(name, model.device.bandwidth.dram, "B/cycle", "mem_bw_gbs over clock_ghz")
         else:
             yield from_gpu(gpu, f"{PREFIX}.{name}", name)
 
@@ -87,19 +87,19 @@ def _of_timing(gpu: Gpu, timing: Timing) -> Iterator[ModelQuantity]:
         (way,) = delay_ways(gpu, kind)
         given = from_gpu(gpu, f"{PREFIX}.{way}.{kind}", f"del_{kind}")
         note = f"{DELAY_RULES[way][0]} of {given.value} {given.unit}; {given.note}"
-        yield given if way == "delay" else _derived(given.name, timing.delays[kind], "cycles", note)
+        yield given if way == "delay" else _derived_quantity(given.name, timing.delays[kind], "cycles", note)
 
 
 def _of_kernel(model: PtxModel) -> Iterator[ModelQuantity]:
-    yield _given("loop rule", model.rule.value, note=_RULES[model.rule])
+    yield _given_quantity("loop rule", model.rule.value, note=_RULES[model.rule])
     note = f"of mem, where a warp touches more segments of {Coalescing().segment_bytes} bytes than a row would"
     for thread in model.threads:
         which = _warps(thread) if len(model.threads) > 1 else ""
-        yield _derived(f"time{which}", str(thread.time.cycles), "cycles", "main thread, by lat")
-        yield _derived(f"delay{which}", float(thread.time.delay), "cycles", "sum of issue delays")
-        yield _derived(f"mem{which}", thread.bytes, "B per thread", "to and from device memory")
-        yield _derived(f"uncoalMem{which}", thread.uncoalesced_bytes, "B per thread", note)
-        yield _derived(f"syncs{which}", thread.syncs, note="barriers")
+        yield _derived_quantity(f"time{which}", str(thread.time.cycles), "cycles", "main thread, by lat")
+        yield _derived_quantity(f"delay{which}", float(thread.time.delay), "cycles", "sum of issue delays")
+        yield _derived_quantity(f"mem{which}", thread.bytes, "B per thread", "to and from device memory")
+        yield _derived_quantity(f"uncoalMem{which}", thread.uncoalesced_bytes, "B per thread", note)
+        yield _derived_quantity(f"syncs{which}", thread.syncs, note="barriers")
 
 
 def _warps(thread: ThreadModel) -> str:
@@ -112,19 +112,19 @@ def _warps(thread: ThreadModel) -> str:
 
 def _of_launch(result: StaticFixpointResult) -> Iterator[ModelQuantity]:
     fit = result.occupancy
-    yield _derived("w_block", fit.warps_per_block, "warps", "size of a block in warps")
-    yield _derived("blocks per SM", fit.blocks_per_sm, note=f"limited by {', '.join(fit.limiting)}")
-    yield _derived("delaydep", result.departure_delay, "cycles", "(lat_uncoal - lat_DRAM) / 28")
-    yield _derived("waves", sum(wave.repeats for wave in result.waves), note="blocks that run together")
-    yield _derived("time_launch", result.launch_s, "s", "in the seconds, not in the cycles")
-    yield _derived("time_exec", result.execution_s, "s", "all waves")
+    yield _derived_quantity("w_block", fit.warps_per_block, "warps", "size of a block in warps")
+    yield _derived_quantity("blocks per SM", fit.blocks_per_sm, note=f"limited by {', '.join(fit.limiting)}")
+    yield _derived_quantity("delaydep", result.departure_delay, "cycles", "(lat_uncoal - lat_DRAM) / 28")
+    yield _derived_quantity("waves", sum(wave.repeats for wave in result.waves), note="blocks that run together")
+    yield _derived_quantity("time_launch", result.launch_s, "s", "in the seconds, not in the cycles")
+    yield _derived_quantity("time_exec", result.execution_s, "s", "all waves")
     if result.error is not None:
-        yield _derived("error", result.error, note="|(t - t_hat) / t|, t as measured")
+        yield _derived_quantity("error", result.error, note="|(t - t_hat) / t|, t as measured")
 
 
 def _of_waves(result: StaticFixpointResult) -> Iterator[ModelQuantity]:
     for number, wave in enumerate(result.waves, 1):
-        yield _derived(f"wave {number}", wave.time, "cycles", f"{wave.limiter}; {wave.iterations} iterations")
-        yield _derived(f"wave {number} unloaded", wave.unloaded, "cycles", "if memory were never busy")
+        yield _derived_quantity(f"wave {number}", wave.time, "cycles", f"{wave.limiter}; {wave.iterations} iterations")
+        yield _derived_quantity(f"wave {number} unloaded", wave.unloaded, "cycles", "if memory were never busy")
         for name, value in zip(LEVELS, wave.latency, strict=True):
-            yield _derived(f"wave {number} lat_{name}", value, "cycles", "under the load of this wave")
+            yield _derived_quantity(f"wave {number} lat_{name}", value, "cycles", "under the load of this wave")
