@@ -22,6 +22,8 @@
 from datetime import date
 from itertools import islice
 
+from matplotlib.figure import Figure
+
 from makespan import Bounds, Instance, solve
 from makespan.estimates.opencl_cost_table import opencl_code, table
 from makespan.estimates.opencl_cost_table.counting import count
@@ -32,7 +34,6 @@ from makespan.estimates.opencl_cost_table.language import iteration
 from makespan.estimates.opencl_cost_table.prediction import LaunchWork, estimate, predict
 from makespan.estimates.opencl_cost_table.suite import Plan, measure, tabulate
 from makespan.estimates.report import cost_prediction
-from makespan.estimates.report.prediction_quality import figure_of
 
 # %% [markdown]
 # ## The published example
@@ -93,7 +94,14 @@ found = {
 }
 for quality in found.values():
     assert 0.9 < quality.median < 1.1
-figure_of(found)
+figure = Figure(figsize=(7.5, 3), layout="constrained")
+axes = figure.subplots()
+for kind, quality in found.items():
+    low, high, samples = zip(*quality.histogram(), strict=True)
+    axes.stairs(samples, (*low, high[-1]), label=kind)
+axes.set(xlabel="q = predicted / time of the virtual device", ylabel="samples")
+axes.legend(frameon=False)
+figure
 
 # %% [markdown]
 # ## An estimate is not a bound

@@ -180,7 +180,6 @@ class _Keeper:
 @tolerance_option
 @click.option("--time-limit", type=SECONDS, help="shared out among the samples; each has 5 runs [default: none]")
 @click.option("-o", "--output", "target", type=_PATH, metavar="FILE.csv", help="histogram of q")
-@click.option("--plot", type=_PATH, help="draw the histogram: .png, .svg or .pdf")
 @format_option()
 def evaluate(
     device: int | None,
@@ -190,7 +189,6 @@ def evaluate(
     kind: str,
     seed: int,
     target: Path | None,
-    plot: Path | None,
     output: str,
     **options: Any,
 ) -> int:
@@ -199,16 +197,11 @@ def evaluate(
     Every result is checked against numpy. q above 1 is a prediction that is too high.
     """
     from makespan.estimates.opencl_cost_table.table import find
-    from makespan.estimates.report.prediction_quality import csv, document, draw_quality, text
+    from makespan.estimates.report.cost_prediction import quality_csv, quality_document, quality_text
     from makespan.host.output_file import check_writable, write_whole
-    from makespan.report.pictures import check_picture_path
 
     if target is not None:
         check_writable(target, "the histogram")
-    if plot is not None:
-        check_picture_path(plot)
-        if target is not None and target.resolve() == plot.resolve():
-            raise InputError("two outputs have the same name")
     priced = find(table)
     found = open_device(device, virtual, noise, seed)
     if found.name.removeprefix("virtual ") != priced.device.removeprefix("virtual "):
@@ -216,18 +209,15 @@ def evaluate(
     kinds = ("random", "realistic") if kind == _BOTH else (kind,)
     qualities = {name: _quality(name, found, priced, seed, **options) for name in kinds}
     if target is not None:
-        write_whole(target, csv(qualities).encode(), "the histogram")
-    if plot is not None:
-        draw_quality(qualities, plot)
+        write_whole(target, quality_csv(qualities).encode(), "the histogram")
     said = render(
         output,
-        text=lambda: "\n".join(text(name, quality) for name, quality in qualities.items()),
-        data=lambda: document(qualities),
+        text=lambda: "\n".join(quality_text(name, quality) for name, quality in qualities.items()),
+        data=lambda: quality_document(qualities),
     )
     click.echo(said)
-    for path, what in ((target, "histogram"), (plot, "picture")):
-        if path is not None:
-            remark(f"{what}: {path}", output)
+    if target is not None:
+        remark(f"histogram: {target}", output)
     wrong = [sample.expression for q in qualities.values() for sample in q.samples if not sample.agrees]
     if wrong:
         click.echo(f"makespan: the device computes something else than numpy: {'; '.join(wrong[:_SHOWN])}", err=True)

@@ -1,8 +1,12 @@
-"""A prediction by a cost table in the words of a terminal: three columns, transfers, total, and what to do."""
+"""A prediction by a cost table in the words of a terminal, the table itself, and how good its predictions are.
 
-from collections.abc import Iterator
+Here q is the predicted time over that of the device.
+"""
+
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from makespan.estimates.opencl_cost_table.evaluation import Quality
 from makespan.estimates.opencl_cost_table.prediction import METHOD, TOTAL, Prediction, estimate
 from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.estimates.report import estimate as estimates
@@ -89,3 +93,64 @@ def _table(prediction: Prediction) -> Iterator[str]:
     if known:
         tail += [*known, ("total", "", f"{prediction.total:.6f}")]
     yield from align_columns([_HEADINGS, *rows, *tail], right=(1, 2))
+
+
+def quality_text(name: str, quality: Quality) -> str:
+    """Return the statistics of q, and the ten predictions that are off by most."""
+    ratio = f"q = predicted / {'time of the virtual device' if quality.is_virtual else 'measured'}"
+    source = "on the virtual device" if quality.is_virtual else "measured"
+    shown = ", ".join(f"{probability:.0%} {q:.3f}" for probability, q in quality.quantiles().items())
+    lines = [
+        f"{name}: {ratio} over {len(quality.samples)} samples",
+        f"  median {quality.median:.3f}, mean {quality.mean:.3f}, geometric mean {quality.geometric_mean:.3f}",
+        f"  quantiles: {shown}",
+        f"  0.5 < q < 2 in {quality.within_factor_2:.1%}",
+        "  off by most:",
+    ]
+    for sample in quality.worst():
+        times = f"{sample.predicted:.1f} us predicted, {sample.measured:.1f} us {source}"
+        lines.append(f"    q {sample.q:.3f} ({times}): {sample.expression}")
+    if rough := sum(not sample.converged for sample in quality.samples):
+        kind = "virtual" if quality.is_virtual else "measured"
+        lines.append(f"  warning: {rough} {kind} times were still uncertain when their time was over")
+    return "\n".join(lines)
+
+
+def quality_csv(qualities: Mapping[str, Quality]) -> str:
+    """Return the histograms, with a header line; a bin holds its lower end and not its upper one."""
+    rows = [
+        f"{name},{low:.6g},{high:.6g},{samples}"
+        for name, quality in qualities.items()
+        for low, high, samples in quality.histogram()
+    ]
+    return "\n".join(["set,q_from,q_to,samples", *rows]) + "\n"
+
+
+def quality_document(qualities: Mapping[str, Quality]) -> dict[str, Any]:
+    """Return statistics and samples as plain data."""
+    return {
+        "schema": "makespan.prediction-quality/1",
+        "is_bound": False,
+        "sets": {
+            name: {
+                "samples": len(quality.samples),
+                "median": quality.median,
+                "mean": quality.mean,
+                "geometric_mean": quality.geometric_mean,
+                "quantiles": {f"{probability:g}": q for probability, q in quality.quantiles().items()},
+                "within_factor_2": quality.within_factor_2,
+                "device": quality.device,
+                "is_virtual": quality.is_virtual,
+                "all": [
+                    {
+                        "expression": sample.expression,
+                        "predicted_us": sample.predicted,
+                        "virtual_us" if quality.is_virtual else "measured_us": sample.measured,
+                        "q": sample.q,
+                    }
+                    for sample in quality.samples
+                ],
+            }
+            for name, quality in qualities.items()
+        },
+    }

@@ -3,6 +3,7 @@
 import platform
 import textwrap
 from collections.abc import Iterator
+from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
@@ -69,18 +70,9 @@ def document(estimate: Estimate) -> dict[str, Any]:
         "method": estimate.method,
         "cycles": estimate.cycles,
         "seconds": estimate.seconds,
-        "terms": [{"name": term.name, "value": term.value, "is_limit": term.is_limit} for term in estimate.terms],
+        "terms": [asdict(term) for term in estimate.terms],
         "limiting": estimate.limiting,
-        "quantities": [
-            {
-                "name": quantity.name,
-                "value": _plain(quantity.value),
-                "unit": quantity.unit,
-                "origin": str(quantity.origin),
-                "note": quantity.note,
-            }
-            for quantity in estimate.quantities
-        ],
+        "quantities": [asdict(quantity) | {"value": _plain(quantity.value)} for quantity in estimate.quantities],
         "warnings": list(estimate.warnings),
         "versions": {"makespan": __version__, "python": platform.python_version()},
     }
