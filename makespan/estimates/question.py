@@ -10,6 +10,8 @@ from makespan.estimates.estimate import Estimate, Origin
 from makespan.estimates.hong_kim.counts import coalescing, count
 from makespan.estimates.hong_kim.explained import estimate_launch
 from makespan.estimates.kleimenov_popova.explained import explained_estimate
+from makespan.estimates.kleimenov_popova.thread_time import LoopRule
+from makespan.estimates.kleimenov_popova.waves import WORST_CASE_CACHE, SyncUnit
 from makespan.estimates.profile import Coalescing, KernelProfile, Resources, profile
 from makespan.host.errors import InputError
 from makespan.kernels.flow import GivenBound, Launch
@@ -91,10 +93,8 @@ def kleimenov_popova(
     """
     rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
     about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
-    made = model.from_ptx(question.kernel, question.launch, gpu, rates, rule=model.LoopRule(rule), **about)
-    result = model.estimate(
-        made.device, made.kernel, rules=rules, sync_unit=model.SyncUnit(sync_unit), measured_s=measured
-    )
+    made = model.from_ptx(question.kernel, question.launch, gpu, rates, rule=LoopRule(rule), **about)
+    result = model.estimate(made.device, made.kernel, rules=rules, sync_unit=SyncUnit(sync_unit), measured_s=measured)
     return explained_estimate(gpu, made, rates, result), made, result
 
 
@@ -102,7 +102,7 @@ def cycles_by_method(question: Callable[[], LaunchQuestion], gpu: Gpu) -> dict[s
     """Return the cycles of the launch by each method; None where the method lacks an input."""
     methods: dict[str, Callable[[], Estimate]] = {
         "hong-kim": lambda: hong_kim(question(), gpu),
-        "kleimenov-popova": lambda: kleimenov_popova(question(), gpu, model.WORST_CASE_CACHE)[0],
+        "kleimenov-popova": lambda: kleimenov_popova(question(), gpu, WORST_CASE_CACHE)[0],
     }
     found: dict[str, float | None] = dict.fromkeys(methods)
     for name, method in methods.items():

@@ -174,7 +174,7 @@ def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) 
     Raises:
         InputError: nothing, too much, or parts out of range.
     """
-    from makespan.estimates.kleimenov_popova import WORST_CASE_CACHE, HitRates
+    from makespan.estimates.kleimenov_popova.waves import WORST_CASE_CACHE, HitRates
 
     if worst_case_cache:
         if (l1pct, l2pct) != (None, None):

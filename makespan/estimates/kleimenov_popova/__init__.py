@@ -13,47 +13,24 @@ from makespan.estimates.kleimenov_popova.device import (
     by_units,
 )
 from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, from_ptx
-from makespan.estimates.kleimenov_popova.prediction import (
-    Fixpoint,
-    Rules,
-    StaticFixpointResult,
-    WaveResult,
-    estimate,
-    fixpoint,
-    relative_error,
-)
-from makespan.estimates.kleimenov_popova.thread_time import LoopRule, thread_time
-from makespan.estimates.kleimenov_popova.waves import (
-    WORST_CASE_CACHE,
-    HitRates,
-    KernelModel,
-    SyncUnit,
-    Thread,
-    WarpDemand,
-)
+from makespan.estimates.kleimenov_popova.prediction import Rules, StaticFixpointResult, estimate, fixpoint
+from makespan.estimates.kleimenov_popova.waves import HitRates, KernelModel, Thread, WarpDemand
 
 __all__ = [
-    "WORST_CASE_CACHE",
-    "Fixpoint",
     "GpuParameters",
     "HitRates",
     "KernelModel",
     "LaunchLine",
     "Levels",
-    "LoopRule",
     "PtxModel",
     "Rules",
     "StaticFixpointResult",
-    "SyncUnit",
     "Thread",
     "Timing",
     "WarpDemand",
-    "WaveResult",
     "by_throughput",
     "by_units",
     "estimate",
     "fixpoint",
     "from_ptx",
-    "relative_error",
-    "thread_time",
 ]

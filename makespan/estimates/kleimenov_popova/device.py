@@ -57,7 +57,7 @@ class Levels(NamedTuple):
 
 
 NAMES = dict(zip(Levels._fields, LEVELS, strict=True))
-_DRAM_BAND = f"{PREFIX}.band_DRAM"
+DRAM_BAND = f"{PREFIX}.band_DRAM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,39 +100,6 @@ class GpuParameters:
     def departure_delay(self) -> float:
         """Return the cycles between two sectors of an uncoalesced request: `(lat_uncoal - lat_DRAM) / 28`."""
         return (self.latency.uncoal - self.latency.dram) / EXTRA_SECTORS
-
-    @staticmethod
-    def keys(gpu: Gpu) -> tuple[str, ...]:
-        """Return the keys of a GPU description that `of` reads and that do not follow from others there."""
-        derived = () if gpu.missing("mem_bw_gbs") else (_DRAM_BAND,)
-        levels = (f"{PREFIX}.{way}_{name}" for way in ("lat", "band") for name in LEVELS)
-        return ("sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *(key for key in levels if key not in derived))
-
-    @classmethod
-    def of(cls, gpu: Gpu) -> "GpuParameters":
-        """Return the numbers of a GPU description.
-
-        Raises:
-            InputError: numbers that are missing, all of them at once, each with how to measure it; or one of the two
-                numbers of a launch line.
-        """
-        gpu.require(*cls.keys(gpu))
-        known = {name: gpu.get(f"{PREFIX}.band_{name}") for name in LEVELS}
-        if known["DRAM"] is None:
-            known["DRAM"] = gpu.number("mem_bw_gbs") / gpu.number("clock_ghz")
-        launches = {int(key.split(".")[2]) for key in gpu.data if key.startswith(f"{PREFIX}.launch.")}
-        return cls(
-            sms=gpu.whole("sms"),
-            processing_blocks=gpu.whole(f"{PREFIX}.pb_per_sm"),
-            clock_ghz=gpu.number("clock_ghz"),
-            latency=Levels(*(gpu.number(f"{PREFIX}.lat_{name}") for name in LEVELS)),
-            bandwidth=Levels(*(value for value in known.values() if value is not None)),
-            limits=gpu.limits,
-            launch={
-                warps: LaunchLine(*(gpu.number(f"{PREFIX}.launch.{warps}.{name}") for name in LaunchLine._fields))
-                for warps in sorted(launches)
-            },
-        )
 
 
 def by_throughput(operations_per_cycle: float, *, warp_size: int = WARP_SIZE) -> float:
@@ -199,33 +166,6 @@ class Timing:
         """Return the issue delay of a class."""
         return _table_entry(self.delays, kind, "delay")
 
-    @staticmethod
-    def keys(gpu: Gpu, kinds: Iterable[str], written: Iterable[str]) -> tuple[str, ...]:
-        """Return the keys of a GPU description that `of` reads, without those of delays that rule T or U gives.
-
-        Raises:
-            InputError: an issue delay that is none or that is told in two ways, also of a class without instructions.
-        """
-        if not gpu.missing("warp_size"):  # the rules need it; it is asked for with all other numbers
-            for kind in InstructionKind:
-                if delay_ways(gpu, kind):
-                    read_delay(gpu, kind)
-        latencies = (f"{PREFIX}.latency.{kind}" for kind in written)
-        return (*latencies, *(f"{PREFIX}.delay.{kind}" for kind in kinds if not delay_ways(gpu, kind)))
-
-    @classmethod
-    def of(cls, gpu: Gpu, kinds: Iterable[str], written: Iterable[str]) -> "Timing":
-        """Return the timing of some classes.
-
-        Args:
-            written: those whose latencies are needed, as their instructions write registers.
-
-        Raises:
-            InputError: a number that is missing, a delay that is told in two ways, or below one cycle.
-        """
-        latencies = {kind: gpu.number(f"{PREFIX}.latency.{kind}") for kind in written}
-        return cls(latencies, {kind: read_delay(gpu, kind) for kind in kinds})
-
 
 def _table_entry(table: Mapping[str, float], kind: str, what: str) -> RationalNumber:
     if kind not in table:
@@ -260,3 +200,48 @@ def read_delay(gpu: Gpu, kind: str) -> float:
         return rule(value, warp_size=gpu.whole("warp_size"))
     except InputError as error:
         raise InputError(f"GPU {gpu.name}: {key}: {error}") from None
+
+
+def read_gpu(
+    gpu: Gpu, where: Mapping[str, str] | None = None, written: Iterable[str] = ()
+) -> tuple[GpuParameters, Timing]:
+    """Return the numbers of a GPU description, and the timing of the classes of instructions that a kernel has.
+
+    Args:
+        where: where the kernel has an instruction of each class.
+        written: the classes whose latencies are needed, as their instructions write registers.
+
+    Raises:
+        InputError: numbers that are missing, all of them at once, each with how to measure it; an issue delay that is
+            none or told in two ways, also of other classes; or one of the two numbers of a launch line is missing.
+    """
+    if not gpu.missing("warp_size"):  # the rules need it; it is asked for with all other numbers
+        for kind in InstructionKind:
+            if delay_ways(gpu, kind):
+                read_delay(gpu, kind)
+    where = where or {}
+    lat, band = ([f"{PREFIX}.{way}_{name}" for name in LEVELS] for way in ("lat", "band"))
+    latencies = {f"{PREFIX}.latency.{kind}": kind for kind in written}
+    delays = {f"{PREFIX}.delay.{kind}": kind for kind in where if not delay_ways(gpu, kind)}
+    needed = ["sms", "warp_size", "clock_ghz", f"{PREFIX}.pb_per_sm", *lat, *band, *latencies, *delays]
+    bands = {key: gpu.get(key) for key in band}
+    if bands[DRAM_BAND] is None and not gpu.missing("mem_bw_gbs"):
+        needed.remove(DRAM_BAND)
+    gpu.require(*needed, where={key: where[kind] for key, kind in (latencies | delays).items()})
+    if bands[DRAM_BAND] is None:
+        bands[DRAM_BAND] = gpu.number("mem_bw_gbs") / gpu.number("clock_ghz")
+    launches = {int(key.split(".")[2]) for key in gpu.data if key.startswith(f"{PREFIX}.launch.")}
+    device = GpuParameters(
+        sms=gpu.whole("sms"),
+        processing_blocks=gpu.whole(f"{PREFIX}.pb_per_sm"),
+        clock_ghz=gpu.number("clock_ghz"),
+        latency=Levels(*map(gpu.number, lat)),
+        bandwidth=Levels(*(value for value in bands.values() if value is not None)),
+        limits=gpu.limits,
+        launch={
+            warps: LaunchLine(*(gpu.number(f"{PREFIX}.launch.{warps}.{name}") for name in LaunchLine._fields))
+            for warps in sorted(launches)
+        },
+    )
+    timing = {kind: gpu.number(key) for key, kind in latencies.items()}
+    return device, Timing(timing, {kind: read_delay(gpu, kind) for kind in where})

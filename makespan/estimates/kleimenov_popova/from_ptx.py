@@ -6,7 +6,7 @@ from typing import Any
 
 from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.kleimenov_popova.control_flow import ControlFlow
-from makespan.estimates.kleimenov_popova.device import PREFIX, VARIABLE, GpuParameters, Timing
+from makespan.estimates.kleimenov_popova.device import VARIABLE, GpuParameters, Timing, read_gpu
 from makespan.estimates.kleimenov_popova.piecewise import exact
 from makespan.estimates.kleimenov_popova.thread_time import LoopRule, Single, ThreadTime, thread_time
 from makespan.estimates.kleimenov_popova.thread_time import Sequence as Steps
@@ -136,9 +136,7 @@ def _read_gpu(gpu: Gpu, launched: Launched, singles: Iterable[Single]) -> tuple[
         if first_result or single.kind not in where:
             instruction = launched.flow.code[single.number]
             where[single.kind] = f"{instruction.opcode}, line {instruction.line}"
-    by_key = {f"{PREFIX}.{table}.{kind}": place for kind, place in where.items() for table in ("latency", "delay")}
-    gpu.require(*GpuParameters.keys(gpu), *Timing.keys(gpu, where, written), where=by_key)
-    return GpuParameters.of(gpu), Timing.of(gpu, where, written)
+    return read_gpu(gpu, where, written)
 
 
 def _traffic(

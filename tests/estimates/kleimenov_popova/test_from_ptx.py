@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from makespan.estimates import kleimenov_popova as model
-from makespan.estimates.kleimenov_popova import GpuParameters, HitRates, LoopRule, PtxModel, Rules, estimate, from_ptx
-from makespan.estimates.kleimenov_popova.device import PREFIX
+from makespan.estimates.kleimenov_popova import HitRates, PtxModel, Rules, estimate, from_ptx
+from makespan.estimates.kleimenov_popova.device import PREFIX, read_gpu
 from makespan.estimates.kleimenov_popova.from_ptx import to_singles
-from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence
+from makespan.estimates.kleimenov_popova.thread_time import LoopRule, Repeat, Sequence
 from makespan.estimates.profile.launched import Launched
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels import ptx
@@ -209,7 +209,7 @@ def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None
         unbounded = [info.label for info in ptx.loops(each, (), asked) if info.bound is None]
         bounds = [given_bound(f"{label}=20") for label in unbounded]
         found = from_ptx(each, asked, described, HitRates(0, 0), rule=rule, loop_bounds=bounds)
-        result = estimate(GpuParameters.of(described), found.kernel)
+        result = estimate(found.device, found.kernel)
         assert result.is_converged
         assert result.cycles >= max(float(thread.time.delay) for thread in found.threads)
 
@@ -246,14 +246,14 @@ def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:
     known = {key: value for key, value in gpu().data.items() if not key.endswith("band_DRAM")}
     rate = gpus.gpu_datum("mem_bw_gbs", 112, source="data sheet")
-    assert GpuParameters.of(gpus.Gpu("test", {**known, "mem_bw_gbs": rate})).bandwidth.dram == 112
+    assert read_gpu(gpus.Gpu("test", {**known, "mem_bw_gbs": rate}))[0].bandwidth.dram == 112
     with pytest.raises(InputError, match=r"band_DRAM .* is not known"):
-        GpuParameters.of(gpus.Gpu("test", known))
+        read_gpu(gpus.Gpu("test", known))
 
 
 def test_gtx1050_says_what_must_be_measured() -> None:
     with pytest.raises(InputError, match=r"5 numbers are not known; .*lat_DRAM.*measure latency.*--set KEY=N"):
-        GpuParameters.of(gpus.find_gpu("gtx1050"))
+        read_gpu(gpus.find_gpu("gtx1050"))
 
 
 # command line

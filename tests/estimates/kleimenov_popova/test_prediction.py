@@ -7,21 +7,18 @@ import pytest
 from makespan.estimates.kleimenov_popova import (
     GpuParameters,
     HitRates,
-    LaunchLine,
     Levels,
-    LoopRule,
     Rules,
-    SyncUnit,
-    Timing,
     by_throughput,
     by_units,
     estimate,
     fixpoint,
     from_ptx,
-    relative_error,
-    thread_time,
 )
-from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence, unrolled_times
+from makespan.estimates.kleimenov_popova.device import LaunchLine, Timing
+from makespan.estimates.kleimenov_popova.prediction import relative_error
+from makespan.estimates.kleimenov_popova.thread_time import LoopRule, Repeat, Sequence, thread_time, unrolled_times
+from makespan.estimates.kleimenov_popova.waves import SyncUnit
 from makespan.estimates.microbench import fit
 from makespan.estimates.microbench.parameter import Parameter
 from makespan.estimates.microbench.samples import MicrobenchSample

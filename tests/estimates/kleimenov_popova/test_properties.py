@@ -15,17 +15,22 @@ from makespan.estimates.kleimenov_popova import (
     HitRates,
     KernelModel,
     Levels,
-    LoopRule,
     Rules,
     Thread,
-    Timing,
     estimate,
     fixpoint,
-    thread_time,
 )
+from makespan.estimates.kleimenov_popova.device import Timing
 from makespan.estimates.kleimenov_popova.from_ptx import to_singles
 from makespan.estimates.kleimenov_popova.piecewise import LinearPiece, PiecewiseLinear
-from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence, Single, unrolled_times
+from makespan.estimates.kleimenov_popova.thread_time import (
+    LoopRule,
+    Repeat,
+    Sequence,
+    Single,
+    thread_time,
+    unrolled_times,
+)
 from makespan.estimates.profile.launched import Launched
 from makespan.kernels.flow import Launch
 from makespan.model.machine.occupancy import SmLimits
