@@ -28,8 +28,9 @@ from makespan.model.program import BARRIER, ProgramPlace
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds import CLOSED_FORMS, pessimistic
 from makespan.proof.engines.search import plain, sm_states
-from makespan.verify import bounds, pairs
-from makespan.verify.refusal import ProofBudget
+from makespan.verify import pessimistic as again
+from makespan.verify.proving import RULES
+from makespan.verify.rule import ClaimedBound
 
 
 class Kind(NamedTuple):
@@ -130,7 +131,7 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
     outcome = ["instances"]
     upper = min(bound.upper for bound in found)
     checked = all(_again(one, bound) == bound.upper for bound in found)
-    if upper < exact or not checked or bounds.pessimistic(one) != pessimistic(one):
+    if upper < exact or not checked or again.pessimistic(one) != pessimistic(one):
         outcome.append("wrong")
     if upper == exact:
         outcome.append("attained")
@@ -141,12 +142,10 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
     return tuple(outcome)
 
 
-def _again(one: Instance, bound: UpperBound) -> int | None:
+def _again(one: Instance, bound: UpperBound) -> object:
     """What the checker says of a closed form."""
-    name = Upper(bound.evidence)
-    return (
-        pairs.bound(one, bound.weights) if name == Upper.THEOREM_E else bounds.CLOSED_FORMS[name](one, ProofBudget(1))
-    )
+    claim = ClaimedBound(one, bound.upper, bound.evidence, weights=bound.weights)
+    return RULES[Upper(bound.evidence)].prove(claim, lambda _: {})
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from makespan.model.certificate import Certificate, Potential, PotentialNode, Po
 from makespan.model.instance import Instance
 from makespan.verify import potential
 from makespan.verify.refusal import ProofSteps
-from makespan.verify.states import BasicStates, front
+from makespan.verify.states import StateWalker, front
 from tests.potentials import END, Looking, Shape
 
 SCALE = 720_720
@@ -88,7 +88,10 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
 
     empty = shape.potential(last_group, {node: table(node, {}) for node in shape.nodes(looking)}, steps)
     limits = potential.CertificateBudget(ProofSteps(10**7), ProofSteps(10**7), ProofSteps(10**9))
-    check, walker = potential.PotentialCheck(shape.whole, empty, limits), BasicStates(shape.whole, ProofSteps(10**7))
+    check, walker = (
+        potential.PotentialCheck(shape.whole, empty, limits),
+        StateWalker(shape.whole, ProofSteps(10**7)),
+    )
     states, _ = front(walker, steps, 10**5)
     begun = [beginning for state in states for beginning in check._beginnings(walker, state)]
     cycles = check._cycles({state.situation for state in begun})

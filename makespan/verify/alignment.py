@@ -1,4 +1,4 @@
-"""Theorem L, for the checker: how late warps with strings can make each other. docs/theory.md has the theorem.
+"""Theorem L: how late warps with strings can make each other where latencies are long (docs/theory.md, 5).
 
 Premises: every program is a string without barriers; no issue width that could bind; every class that is used has one
 port, an interval of one cycle and one latency; and both premises on distances hold, (L1) and (L2).
@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Latency
-from makespan.verify.machine_form import used_units
+from makespan.model.result import Upper
+from makespan.verify.machine_form import binding_width, used_units
 from makespan.verify.refusal import ProofBudget, ProofSteps
-from makespan.verify.waiting import binding_width
+from makespan.verify.rule import of_instance
 
 MOST_STEPS = 50_000_000  # to pairs of blocks, and to nodes of a tree
 
@@ -187,3 +188,6 @@ def _extend_paths(
             value = max(value, known.row[passed][1] - (job != near))
         found.append((job, value + crew.blocks[job].letters - (job == near)))
     return found
+
+
+RULE = of_instance(Upper.THEOREM_L, "theorem L", bound)

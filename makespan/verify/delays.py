@@ -15,8 +15,8 @@ from makespan.host.errors import InputError
 from makespan.model.instance import MAX_WARP_INSTRUCTIONS, Group, Instance
 from makespan.model.machine import DELAY, Latency, Machine, UnitClass
 from makespan.model.program import MAX_PLACES, Program, ProgramPlace
+from makespan.verify.machine_form import binding_width
 from makespan.verify.refusal import TooMuchWork
-from makespan.verify.waiting import binding_width
 
 _ONE = Latency(1, 1)
 

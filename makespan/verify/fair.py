@@ -1,9 +1,8 @@
-"""Theorem F, for the checker: what a fair scheduler of one issue slot costs the last finisher.
+"""Theorem F: how long a fair scheduler of one issue slot makes the last finisher wait (docs/theory.md, 6).
 
 Premises: the machine says that its scheduler is fair, one instruction is issued per cycle, every instruction holds its
-port for that cycle only, and there are no barriers. Which classes are cheap is no premise: any choice proves a bound.
-
-Proof: docs/theory.md, 6.
+port for that cycle only, and there are no barriers. Which classes are cheap is no premise: any choice proves a bound,
+so the checker tries some of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +10,11 @@ from itertools import combinations
 
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, UnitClass
+from makespan.model.result import Upper
 from makespan.verify.machine_form import used_units
 from makespan.verify.paths import total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
+from makespan.verify.rule import of_instance
 
 MOST_STEPS = 20_000_000
 
@@ -72,3 +73,6 @@ def _bounds(instance: Instance, units: Sequence[UnitClass], cheap: Sequence[Unit
         saved = min(gap[name] for name in ends)  # after its last instruction z waits for nothing
         found.append(total(group.program, spans) + warps - 1 - saved + (everybody - own) // (warps - 1))
     return found
+
+
+RULE = of_instance(Upper.THEOREM_F, "theorem F", lambda instance, _: theorem_f(instance))

@@ -5,10 +5,10 @@ The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-2
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from makespan.model.assumptions import Assumption
-from makespan.model.certificate import Certificate, Weights
+from makespan.model.certificate import Weights
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
@@ -18,6 +18,7 @@ from makespan.model.result import Status
 from makespan.verify import conditions, fields, instances, proofs, reading
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
+from makespan.verify.rule import ClaimedBound
 
 SCHEMA = "makespan.gpu-bundle/2"
 OLDER_SCHEMA = "makespan.gpu-bundle/1"  # its assumptions are words
@@ -26,18 +27,6 @@ MOST_RESOURCES = 16
 MOST_QUESTIONS = 64  # different numbers of blocks on an SM, in one wave; GPUs have room for 32
 
 _MOST = 10**fields.MOST_DIGITS
-
-
-class OfSm(NamedTuple):
-    """The bound claimed of an SM with some number of blocks, with its evidence, as for any other question."""
-
-    question: Instance
-    upper: int
-    evidence: str
-    certificate: Certificate | None
-    weights: tuple[Weights, ...]
-    phases: proofs.Pieces
-    partitions: proofs.Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +42,7 @@ class GpuBundle:
     witness: GpuSchedule | None
     shortest: GpuSchedule | None
     weights: tuple[Weights, ...]
-    sms: dict[int, OfSm]
+    sms: dict[int, ClaimedBound]
     said: tuple[Assumption, ...] | None
 
 
@@ -248,7 +237,7 @@ def _weights(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[Weights
     return proofs.weights(value, gpu.sm(gpu.resident), room)
 
 
-def _sms(value: object, gpu: GpuInstance, room: ProofSteps) -> dict[int, OfSm]:
+def _sms(value: object, gpu: GpuInstance, room: ProofSteps) -> dict[int, ClaimedBound]:
     entries = fields.items(value, "sms", 0)
     if not entries:
         return {}
@@ -265,14 +254,14 @@ def _sms(value: object, gpu: GpuInstance, room: ProofSteps) -> dict[int, OfSm]:
     return found
 
 
-def _of_sm(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[int, OfSm]:
+def _of_sm(value: object, gpu: GpuInstance, room: ProofSteps) -> tuple[int, ClaimedBound]:
     some = ["partitions"] if "partitions" in fields.entries(value) else []
     keys = ("blocks", "upper", "evidence", "certificate", "weights", "phases", *some)
     parts = fields.table(value, "result of an SM", *keys)
     blocks = fields.whole(parts["blocks"], "blocks", 1, gpu.resident)
     question = gpu.sm(blocks)
     proof = parts["certificate"]
-    return blocks, OfSm(
+    return blocks, ClaimedBound(
         question,
         fields.whole(parts["upper"], "upper", 1),
         proofs.name_of_proof(parts["evidence"]),

@@ -17,10 +17,12 @@ from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, Program
+from makespan.model.result import Upper
 from makespan.verify import machine_form as form
 from makespan.verify.machine_form import PoolGate, place_timings
 from makespan.verify.paths import PhaseRegion, along, keep_latest
 from makespan.verify.refusal import ProofSteps, TooMuchWork
+from makespan.verify.rule import ProofRule
 
 MOST_STEPS = 20_000_000
 PoolPrices = Mapping[PoolGate, Mapping[str, int]]
@@ -389,3 +391,10 @@ def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
                 stack += program.places[at].successors
         yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}
+
+
+RULE = ProofRule(
+    Upper.THEOREM_1S,
+    "theorem 1S",
+    lambda claim, _: bound(claim.instance) if claim.instance.is_multiprocessor else None,
+)

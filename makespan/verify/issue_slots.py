@@ -1,4 +1,9 @@
-"""Theorems O1 and O2 of docs/theory.md, for the checker: warps that wait for issue slots, and never for a port."""
+"""Theorems O1 and O2: warps that wait for issue slots, and never for a port (docs/theory.md, 6).
+
+Premises: every program is a string without barriers, and in a cycle in which a ready warp does not issue, exactly omega
+others do (lemma S). Then a warp is late by as many cycles as others take slots from it. What they can take is less than
+all their letters where gaps between letters keep warps apart (O1), or let others pass (O2).
+"""
 
 from itertools import accumulate
 from typing import NamedTuple
@@ -6,6 +11,8 @@ from typing import NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine
 from makespan.model.program import BARRIER, Program
+from makespan.model.result import Upper
+from makespan.verify.rule import of_instance
 
 MOST_GAPS = 1_000_000  # to compare: those of all groups as each of them sees them
 
@@ -90,3 +97,6 @@ def _passing(z: _LetterTimes, times: list[_LetterTimes], width: int) -> int:
             break
         remains -= counted
     return remains // width
+
+
+RULE = of_instance(Upper.ISSUE_SLOTS, "theorem O1 or O2", lambda instance, _: bound(instance))

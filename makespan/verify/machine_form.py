@@ -72,6 +72,12 @@ def used_units(instance: Instance) -> dict[str, UnitClass]:
     return {unit.name: unit for unit in instance.machine.units if unit.name in used}
 
 
+def binding_width(instance: Instance) -> int | None:
+    """Return the issue width where it can bind: a warp issues one instruction a cycle at most, and a port takes one."""
+    width, ports = instance.machine.issue_width, sum(unit.capacity for unit in used_units(instance).values())
+    return width if width is not None and width < min(ports, instance.warps) else None
+
+
 def place_timings(program: Program, units: Mapping[str, UnitClass], *, longest: bool) -> Sequence[InstructionTiming]:
     """Return a timing for every place. A warp that blocks stalls for the `longest` or else the least latency."""
     # For a bound from above the longest is right, since theorems 1S and E' rest on upper ends alone; for a bound from

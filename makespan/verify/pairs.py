@@ -1,4 +1,4 @@
-"""Theorem E, for the checker: the bound that given weights of pairs prove. docs/theory.md, 3, has the theorem.
+"""Theorem E: the bound that given weights of pairs prove (docs/theory.md, 3).
 
 Premises: no issue width that could bind; of the classes that are counted, each has one port, or holds a port for one
 cycle only; no instruction gives more than its mass to pairs; and what a pair takes of the second class is no more than
@@ -21,11 +21,20 @@ from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.program import BARRIER, Program
+from makespan.model.result import Upper
 from makespan.verify import paths, phases
-from makespan.verify.machine_form import issue_holds, place_timings, pool_capacities, shared_pools, used_units
+from makespan.verify.machine_form import (
+    binding_width,
+    issue_holds,
+    place_timings,
+    pool_capacities,
+    shared_pools,
+    used_units,
+)
 from makespan.verify.paths import PhaseRegion, along, total
-from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
-from makespan.verify.waiting import ClassShare, binding_width, most_waiting, shares
+from makespan.verify.pessimistic import ClassShare, chain_shares, most_waiting, shares
+from makespan.verify.refusal import ProofBudget, ProofSteps, Refused
+from makespan.verify.rule import ProofRule, of_instance
 
 MOST_STEPS = 50_000_000  # on all paths, for all sets of classes: from a place with one of its reserves to the next
 MOST_THRESHOLD = 1_000_000
@@ -33,11 +42,22 @@ MOST_THRESHOLD = 1_000_000
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | None = None) -> int | None:
-    """Return the upper bound that these weights prove, in cycles, or None if there are too many paths or phases.
+def theorem_a(instance: Instance, effort: ProofBudget | None = None) -> int | None:
+    """Return sum |s_w| - sum k_w + max k_w cycles; None unless at most two classes of capacity 1 are used."""
+    # This is theorem E with weights 0 and 1, and bundles from before theorem E name it. `k_w` counts disjoint adjacent
+    # unequal pairs on the path of warp w.
+    used = used_units(instance).values()
+    if not instance.machine.is_basic or len(used) > 2 or any(unit.capacity > 1 for unit in used):
+        return None
+    return bound(instance, [disjoint(instance)], effort)
+
+
+def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | None = None) -> int:
+    """Return the upper bound that these weights prove, in cycles.
 
     Raises:
         Refused: a premise does not hold.
+        TooMuchWork: there are too many paths or phases.
     """
     if not proofs:
         raise Refused("theorem E needs weights")
@@ -46,20 +66,17 @@ def bound(instance: Instance, proofs: Sequence[Weights], effort: ProofBudget | N
         raise Refused(
             "theorem E needs thresholds for an issue width that could bind and warps that run ahead, else none"
         )
-    try:
-        with (effort or ProofBudget(1)).part(MOST_STEPS) as work:
-            if ahead:
-                prove = _bound_with_partitions if _is_divided(instance) else _bound_with_thresholds
-                return min(prove(instance, proof, work) for proof in proofs)
-            judges = [PairCharges(instance, proof, work) for proof in proofs]
-            if not instance.has_barriers:
-                # for each group of z other weights may be best, so the least bound of each group counts
-                sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
-                return max(sharpest)
-            cut = phases.phases(instance)
-            return min(judge.along(cut) for judge in judges)
-    except TooMuchWork:
-        return None
+    with (effort or ProofBudget(1)).part(MOST_STEPS) as work:
+        if ahead:
+            prove = _bound_with_partitions if _is_divided(instance) else _bound_with_thresholds
+            return min(prove(instance, proof, work) for proof in proofs)
+        judges = [PairCharges(instance, proof, work) for proof in proofs]
+        if not instance.has_barriers:
+            # for each group of z other weights may be best, so the least bound of each group counts
+            sharpest: map[int] = map(min, zip(*(judge.by_group() for judge in judges), strict=True))
+            return max(sharpest)
+        cut = phases.phases(instance)
+        return min(judge.along(cut) for judge in judges)
 
 
 def disjoint(instance: Instance) -> Weights:
@@ -130,7 +147,7 @@ class PairCharges:
         for phase in zip_longest(*rows, fillvalue=(0, 0)):
             longest = max(longest, chain + max(ending for ending, _ in phase))
             chain += max(passing for _, passing in phase)
-        return (self.everybody + longest) // self.scale + self._waiting(phases.shares(self.instance, cut))
+        return (self.everybody + longest) // self.scale + self._waiting(chain_shares(self.instance, cut))
 
     def _waiting(self, share: Mapping[str, ClassShare]) -> int:
         """Return E_Z: the cycles of waiting for classes that are not counted, as in theorem 1' without a width."""
@@ -390,3 +407,13 @@ class _ReservePaths:
             could = 0
         enough = row[min(bisect_left(row, could), len(row) - 1)]
         return (0 if other == unit else min(could, enough)), enough
+
+
+RULE = ProofRule(
+    Upper.THEOREM_E,
+    "theorem E",
+    lambda claim, _: bound(claim.instance, claim.weights, claim.effort) if claim.weights else None,
+    is_given=lambda claim: claim.weights,
+    absence="theorem E needs weights",
+)
+RULE_OF_DISJOINT_PAIRS = of_instance(Upper.THEOREM_A, "theorem A", theorem_a)

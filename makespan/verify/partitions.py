@@ -1,12 +1,19 @@
-"""Partitions that have nothing in common, for the checker: each is a question of its own (proposition Q)."""
+"""Partitions that have nothing in common: each is a question of its own (docs/theory.md, 8, proposition Q).
+
+The evidence has a bound of each different partition, with evidence of its own. The checker finds the partitions itself,
+and proves each bound by the rule that it names. The last partition ends with the whole, so the largest bound is one of
+the whole.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from makespan.model.instance import Group, Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
+from makespan.model.result import Upper
 from makespan.verify.machine_form import shared_pools, used_units, warp_partitions
-from makespan.verify.refusal import ProofSteps, TooMuchWork
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
+from makespan.verify.rule import ClaimedBound, ProofRule, ProvePieces
 
 MOST_STEPS = 1_000_000
 
@@ -71,3 +78,23 @@ def _spread(numbers: list[int], size: int, work: ProofSteps) -> Iterator[tuple[i
         for count in range(least, min(left, numbers[at]) + 1):  # the last one is taken from the stack first
             work.spend()
             stack.append(((*chosen, count), left - count))
+
+
+def _prove(claim: ClaimedBound, again: ProvePieces) -> int | None:
+    if not claim.partitions:
+        return None
+    longest = max(partition.upper for _, partition in claim.partitions)
+    proven = again(claim.partitions)
+    if claim.evidence == RULE.name and longest > claim.upper:
+        raise Refused(f"upper {claim.upper} reported by partitions, one of which takes up to {longest}")
+    return max(proven.values())
+
+
+RULE = ProofRule(
+    Upper.PARTITIONS,
+    "its partitions, one by one",
+    _prove,
+    is_given=lambda claim: claim.partitions,
+    absence="upper is reported by {name}, but none are given",
+    may_fall_short=True,  # a partition of which too little is proven again leaves the claim unproven
+)

@@ -1,15 +1,22 @@
-"""Barriers, for the checker: the phases of an instance, each a question of its own, and M^L + M^C with barriers."""
+"""Barriers: the phases of an instance, each a question of its own (docs/theory.md, 7, propositions P and P').
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, zip_longest
+The evidence has a bound of each different phase, with evidence of its own. The checker cuts the instance itself. It
+checks the hypotheses of the proposition (`cut`), and the bound of each phase by the rule that it names. If they hold,
+all warps that take part begin a phase together, so the bounds of the phases add up, with the cycles for which ports
+that are still held may keep a phase from beginning.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
+from makespan.model.result import Upper
 from makespan.verify import crossing
-from makespan.verify.paths import Choose, PhaseRegion, along, total
-from makespan.verify.refusal import ProofSteps, TooMuchWork
-from makespan.verify.waiting import ClassShare, most_waiting
+from makespan.verify.paths import PhaseRegion
+from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
+from makespan.verify.rule import ClaimedBound, ProofRule, ProvePieces
 
 MOST_VISITS = 8_000_000
 
@@ -77,41 +84,6 @@ def _crews(
                 yield _piece(group.program, begins, inside, timed), group.warps
 
 
-def pessimistic(instance: Instance) -> int:
-    """Return the bound of theorem 1' with barriers, in cycles, for a chain of warps in the place of z."""
-    # Each of the chain is the last to come to the barrier at which the next one takes over, and the last of them is z.
-    # In every cycle a latency of the chain passes, or it waits for a port or an issue slot. In phase k it executes no
-    # more than the longest, and of a class no less than the smallest, share of any group in that phase.
-    machine = instance.machine
-    longest = {unit.name: unit.latency.most for unit in machine.units}
-    try:
-        cut = phases(instance)
-    except TooMuchWork:  # in every cycle a latency passes, or a port is held
-        either = {unit.name: max(unit.latency.most, unit.interval) for unit in machine.units}
-        return sum(group.warps * total(group.program, either) for group in instance.groups)
-    return _along(instance, cut, longest, max) + most_waiting(machine, instance.warps - 1, shares(instance, cut))
-
-
-def shares(instance: Instance, cut: Sequence[Sequence[PhaseRegion]]) -> dict[str, ClassShare]:
-    """Return by class the use that such a chain, as the warp that waits, and all other warps make of it."""
-    found = {}
-    for unit in instance.machine.capacities:
-        one = {unit: 1}
-        users = sum(group.warps for group in instance.groups if unit in group.program.units)
-        work = sum(group.warps * total(group.program, one) for group in instance.groups)
-        own = _along(instance, cut, one, min)  # what the chain executes beyond it counts with the others, at no less
-        found[unit] = ClassShare(max(users - 1, 0), work - own, own, users > 0)
-    return found
-
-
-def _along(instance: Instance, cut: Sequence[Sequence[PhaseRegion]], weights: Mapping[str, int], choose: Choose) -> int:
-    rows = []
-    for program, own in zip((group.program for group in instance.groups), cut, strict=True):
-        weighed = [weights.get(place.unit, 0) for place in program.places]
-        rows.append([along(program, weighed, choose, phase) for phase in own])
-    return sum(map(choose, zip_longest(*rows, fillvalue=0)))
-
-
 def phases(instance: Instance) -> list[list[PhaseRegion]]:
     """Return the phases of every group.
 
@@ -160,3 +132,24 @@ def _piece(
     ]
     timed = crossing.of_phase(inside, timings) if timings else ()
     return Program(tuple(places), tuple(names[at] for at in begins), timings=timed)
+
+
+def _prove(claim: ClaimedBound, again: ProvePieces) -> int | None:
+    if not claim.phases:
+        return None
+    late = lag(claim.instance)
+    total = sum(phase.upper for _, phase in claim.phases) + late
+    proven = again(claim.phases)
+    if claim.evidence == RULE.name and total > claim.upper:
+        raise Refused(f"upper {claim.upper} reported by phases, which add up to {total}")
+    return sum(proven[question] for question, _ in claim.phases) + late
+
+
+RULE = ProofRule(
+    Upper.PHASES,
+    "the phases between its barriers",
+    _prove,
+    is_given=lambda claim: claim.phases,
+    absence="upper is reported by {name}, but none are given",
+    may_fall_short=True,  # a phase of which too little is proven again leaves the claim unproven
+)

@@ -45,10 +45,12 @@ from makespan.model.certificate import (
 )
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
+from makespan.model.result import Upper
 from makespan.verify.delays import sizes, with_delay_places
 from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove, Terms
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
-from makespan.verify.states import BasicStates, WarpsAtPlace, front
+from makespan.verify.rule import ClaimedBound, ProofRule, ProvePieces
+from makespan.verify.states import StateWalker, WarpsAtPlace, front
 
 MOST_FRONT_STATES, MOST_FRONT_STEPS, MOST_DECREASES = 20_000, 5_000_000, 2_000_000
 MOST_DIFFERENCES = 1_000_000_000
@@ -169,7 +171,7 @@ class PotentialCheck:
 
     def bound(self) -> int:
         """Return cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
-        walker = BasicStates(self.instance, self.steps)
+        walker = StateWalker(self.instance, self.steps)
         states, ended = front(walker, self.potential.front, MOST_FRONT_STATES)
         begun = [beginning for state in states for beginning in self._beginnings(walker, state)]
         cycles = self._cycles({state.situation for state in begun})
@@ -184,7 +186,7 @@ class PotentialCheck:
         values = (self._value(label, state) for state in begun for label in labels[state.situation])
         return max(ended, self.potential.front + max(values) // least)
 
-    def _beginnings(self, walker: BasicStates, state: int) -> Iterator[Beginning]:
+    def _beginnings(self, walker: StateWalker, state: int) -> Iterator[Beginning]:
         where, ports = list(walker.standing(state)), walker.held(state)
         ready, places = Counter[int](), dict[int, list[int]]()
         for group, place, count in where:
@@ -417,3 +419,23 @@ def _name(node: PotentialNode) -> str:
     after = {None: "", FINISHED_LABEL: " before the end", DELAYED_LABEL: " before a delay"}
     label = after.get(node.label, f" before class {node.label}")
     return f"kind {node.kind} and {'a delay' if node.last is None else f'class {node.last}'}{label}"
+
+
+def _prove(claim: ClaimedBound, _: ProvePieces) -> int | None:
+    if claim.certificate is None:
+        return None
+    if claim.instance.is_multiprocessor:
+        raise Refused("potentials do not speak of partitions, resources, or warps that run ahead")
+    proven = bound(claim.instance, claim.certificate, claim.effort)
+    if proven > claim.certificate.upper:
+        raise Refused(f"the certificate says {claim.certificate.upper} cycles and proves {proven}")
+    return proven
+
+
+RULE = ProofRule(
+    Upper.POTENTIAL,
+    "its potential",
+    _prove,
+    is_given=lambda claim: claim.certificate,
+    absence="upper is reported by {name}, but there is no certificate",
+)

@@ -9,15 +9,13 @@ from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
 from makespan.verify import delays, fields, partitions, phases
 from makespan.verify.refusal import ProofSteps, Refused
+from makespan.verify.rule import Pieces
 
 LEAST_PROGRESSION = 4
 _MOST_COEFFICIENT = 10**fields.MOST_DIGITS
 _COEFFICIENTS_PER_NODE = 16  # a node takes as much memory
 
 _NAME = re.compile("[a-z][a-z0-9-]{0,39}")
-
-Pieces = tuple[tuple[Instance, UpperBound], ...]
-"""The question of every phase between barriers, or of every partition, with the bound claimed of it."""
 
 
 def name_of_proof(value: object) -> str:

@@ -14,7 +14,6 @@ from itertools import chain, groupby, repeat
 from typing import Any, NoReturn
 
 from makespan.model.assumptions import Assumption
-from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import MAX_CYCLES, Instance
 from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, SchedulerPromise
 from makespan.model.machine.values import MAX_RESOURCES
@@ -24,6 +23,7 @@ from makespan.model.schedule import Schedule
 from makespan.verify import conditions, fields, instances, machine_form, proofs
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
+from makespan.verify.rule import ClaimedBound
 
 SCHEMA, RESULT_SCHEMA = "makespan.bundle/3", "makespan.result/2"
 OLDER_SCHEMAS = ("makespan.bundle/1", "makespan.bundle/2")  # their assumptions are words
@@ -46,14 +46,15 @@ class SmClaim(BundleClaim):
 class Bundle:
     """A claim and its evidence, and what the result assumes; None where an older bundle says that in words."""
 
-    instance: Instance
     claim: SmClaim
     witness: Schedule
-    certificate: Certificate | None
-    weights: tuple[Weights, ...]
-    phases: proofs.Pieces
-    partitions: proofs.Pieces
+    bound: ClaimedBound
     said: tuple[Assumption, ...] | None
+
+    @property
+    def instance(self) -> Instance:
+        """Return the question."""
+        return self.bound.instance
 
 
 def parse(content: bytes) -> object:
@@ -127,7 +128,11 @@ def bundle(document: object) -> Bundle:
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         conditions.check(said, instance.machine, [instance])
-    return Bundle(instance, claim, schedule, certificate, weights, phases, partitions, said)
+    is_asked = claim.best_case is not None
+    bound = ClaimedBound(
+        instance, claim.upper, claim.evidence, certificate, weights, phases, partitions, best_case=is_asked
+    )
+    return Bundle(claim, schedule, bound, said)
 
 
 def _check_older(*parts: object) -> None:

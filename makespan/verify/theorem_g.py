@@ -24,12 +24,11 @@ from makespan.model.certificate import Weights
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
-from makespan.verify import bounds, interference, pairs
+from makespan.verify import interference, pairs
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import HitBound, PoolPrices
-from makespan.verify.machine_form import PoolGate, class_holds, used_units
+from makespan.verify.machine_form import PoolGate, binding_width, class_holds, used_units
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
-from makespan.verify.waiting import binding_width
 
 MOST_STEPS = 20_000_000
 MOST_PRICES = 16
@@ -197,7 +196,7 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
 def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     """Yield bounds by weights of pairs: theorem E from the begin of each block on, when others have open pairs."""
     units = used_units(sm)
-    if bounds.is_multiprocessor(sm) or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
+    if sm.is_multiprocessor or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
         raise Refused(
             "theorem E does not apply to this GPU: it knows warps that block, without barriers or issue width"
         )

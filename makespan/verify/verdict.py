@@ -1,11 +1,12 @@
 """The verdict on a bundle of one SM or of a whole GPU: which of its claims follow from its evidence."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.verify import bounds, gpu_reading, gpu_witness, instances, reading, theorem_g
+from makespan.verify import gpu_reading, gpu_witness, instances, reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu
 from makespan.verify.outcome import (
@@ -20,9 +21,11 @@ from makespan.verify.outcome import (
     summary,
     within,
 )
-from makespan.verify.proving import MOST_STATES, PROOFS, UpperBoundProver
+from makespan.verify.pessimistic import pessimistic as pessimistic_bound
+from makespan.verify.proving import RULES, UpperBoundProver
 from makespan.verify.reading import Bundle, SmClaim
 from makespan.verify.refusal import ProofBudget, Refused
+from makespan.verify.rule import MOST_STATES
 from makespan.verify.witness import replay
 
 MOST_PROOFS = 10  # so many proofs of the largest size may be checked
@@ -75,22 +78,11 @@ def execute(instance: object, witness: object, cycles: int) -> None:
 
 def _verdict(bundle: Bundle, most_states: int) -> Verdict:
     instance, claim = bundle.instance, bundle.claim
-    prover = UpperBoundProver(
-        instance,
-        claim.upper,
-        claim.evidence,
-        bundle.certificate,
-        bundle.weights,
-        bundle.phases,
-        bundle.partitions,
-        best_case=claim.best_case is not None,
-        most_states=most_states,
-        effort=ProofBudget(MOST_PROOFS),
-    )
+    prover = UpperBoundProver(replace(bundle.bound, most_states=most_states, effort=ProofBudget(MOST_PROOFS)))
     lower = replay(instance, bundle.witness)  # cheap claims first
-    pessimistic = bounds.pessimistic(instance)
+    pessimistic = pessimistic_bound(instance)
     # a real multiprocessor's may be larger: it is the same theorem, with a choice of prices
-    if pessimistic != claim.pessimistic and not (pessimistic < claim.pessimistic and prover.is_multiprocessor):
+    if pessimistic != claim.pessimistic and not (pessimistic < claim.pessimistic and instance.is_multiprocessor):
         raise Refused(f"pessimistic is {pessimistic}, not {claim.pessimistic}")
     prover.prove()
     best_case = None if claim.best_case is None else _best_case(prover, claim.best_case, lower)
@@ -100,17 +92,16 @@ def _verdict(bundle: Bundle, most_states: int) -> Verdict:
     _check_history(claim)
     unproven = f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"
     gaps = [unproven] * (upper > claim.upper) + best_case_gaps(best_case, claim.best_case)
-    reason = "; ".join(gaps) or summary(claim, PROOFS[_best_proof(prover.uppers, claim)])
+    reason = "; ".join(gaps) or summary(claim, RULES[_best_proof(prover.uppers, claim)].words)
     outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
     return Verdict(outcome, reason, claim, lower, tuple(prover.uppers.items()), best_case)
 
 
 def _best_case(prover: UpperBoundProver, claimed: Interval, lower: int) -> Interval:
     """Return what is proven of the shortest schedule, with as much work as the claim needs."""
-    proven = least_makespan(prover.instance), lower
+    proven = least_makespan(prover.claim.instance), lower
     if not within(proven, claimed):
-        prover.two_warps()
-        prover.enumerate()
+        prover.find_shortest()
     if (shortest := prover.shortest) is not None:
         proven = shortest, shortest
     return check_best_case(proven, claimed)
@@ -171,7 +162,7 @@ def _one_wave(bundle: GpuBundle, most_states: int) -> int:
         raise Refused(f"upper {claim.upper} reported by {ONE_WAVE}, but an SM may take up to {claimed} cycles")
     effort, longest = ProofBudget(MOST_PROOFS), 0
     for said in bundle.sms.values():
-        prover = UpperBoundProver(*said, most_states=most_states // len(bundle.sms), effort=effort)
+        prover = UpperBoundProver(replace(said, most_states=most_states // len(bundle.sms), effort=effort))
         prover.prove()
         longest = max(longest, prover.upper)
     return gpu.dispatch + longest

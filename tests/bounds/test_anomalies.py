@@ -15,7 +15,7 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Anomaly
 from makespan.proof.bounds import any_units, pessimistic
-from makespan.verify import bounds as checked
+from makespan.verify import pessimistic as checked
 from tests.oracle import brute_force
 from tests.strategies import barrier_instances, general_barrier_instances, general_instances
 

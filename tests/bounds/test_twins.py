@@ -41,10 +41,11 @@ from makespan.proof.bounds.theorem_1s import one_after_another
 from makespan.proof.bounds.thresholds import issue_gaps
 from makespan.proof.engines.certificate import improve
 from makespan.proof.engines.limits import Limits
-from makespan.verify import alignment, bounds, fair, interference, lower_bounds, pairs, potential
+from makespan.verify import alignment, fair, interference, lower_bounds, pairs, potential
 from makespan.verify import issue_slots as checked_slots
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import paths as checked_gaps
+from makespan.verify import pessimistic as again
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
 from makespan.verify.refusal import ProofBudget, ProofSteps
@@ -101,7 +102,7 @@ def test_simple_machines(kind: str) -> None:
     for _ in range(80):
         sized = chosen._replace(letters=draw.randint(1, chosen.letters + 5))
         one = crowded(draw, closed_form.instance(draw, sized))
-        assert pessimistic(one) == bounds.pessimistic(one)
+        assert pessimistic(one) == again.pessimistic(one)
         found = theorem_e(one)
         assert found is None or pairs.bound(one, found.weights) == found.upper
         assert theorem_1s(one) is None
@@ -135,7 +136,7 @@ def test_multiprocessors(kind: str, seed: int) -> None:
         if kind == "barriers between pipes" and parts:  # each joins in its own way what is on its way at a barrier
             assert interference.bound(one) <= own
         else:
-            assert bounds.pessimistic(one) == own
+            assert again.pessimistic(one) == own
         assert first is None or first.upper == own
         assert found is None or pairs.bound(one, found.weights) == found.upper
         if not parts:

@@ -27,8 +27,8 @@ from makespan.proof.engines.construct import greedy
 from makespan.proof.engines.search import plain as search
 from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, digest, pairs, parse, verify
-from makespan.verify.bounds import pessimistic as verified_pessimistic
-from makespan.verify.bounds import theorem_a
+from makespan.verify.pairs import theorem_a
+from makespan.verify.pessimistic import pessimistic as verified_pessimistic
 from makespan.verify.phases import questions
 from makespan.verify.states import shortest_and_longest
 from tests.effort import Looks, calls

@@ -17,7 +17,7 @@ from makespan.proof.engines.backends import TWO_WARPS
 from makespan.proof.engines.engine import Finding, KnownBounds, refusal
 from makespan.proof.engines.search import plain as search
 from makespan.proof.engines.two_warps import events
-from makespan.verify import two_warps as check
+from makespan.verify import two_warp_waits as check
 from tests.both import both
 from tests.oracle import brute_force, obeys
 from tests.strategies import automata, chains, general_instances, general_machines, instances
@@ -137,7 +137,7 @@ def test_events_are_brute_force_where_ports_are_held_for_longer_than_latencies(i
 @settings(max_examples=100)
 @given(pairs(machine=general_machines(most_units=3, most_interval=6, most_latency=5), most=4))
 def test_the_second_formulation_is_brute_force(instance: Instance) -> None:
-    longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
+    longest, shortest = check.by_waits(instance), check.by_waits(instance, min)
     if longest is not None and shortest is not None:
         assert Bounds(shortest, longest) == brute_force(instance)
 
@@ -148,7 +148,7 @@ def test_both_formulations_agree_on_latencies_of_hundreds_of_cycles(instance: In
     found = both(events, instance)
     assert found.witness is not None
     assert found.best_case is not None
-    longest, shortest = check.two_warps(instance), check.two_warps(instance, min)
+    longest, shortest = check.by_waits(instance), check.by_waits(instance, min)
     assume(longest is not None and shortest is not None)  # the checker takes fewer ways to hold ports than the engine
     assert found.upper == longest == replay(instance, found.witness)
     assert found.best_case == Bounds(shortest or 0, shortest or 0)
@@ -180,7 +180,7 @@ def test_loads_of_400_to_600_cycles_are_solved_exactly() -> None:
 )
 def test_small_machines_by_hand(string: str, machine: Machine, cycles: int) -> None:
     instance = Instance.of(string, 2, machine)
-    assert solve(instance, Limits()).upper == cycles == check.two_warps(instance)
+    assert solve(instance, Limits()).upper == cycles == check.by_waits(instance)
 
 
 def test_nothing_is_said_without_time_or_memory() -> None:

@@ -20,8 +20,9 @@ from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.pessimistic import Rivals
 from makespan.proof.bounds.pessimistic import waiting as theirs_of
 from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
-from makespan.verify import bounds, interference, lower_bounds, waiting
+from makespan.verify import interference, lower_bounds
 from makespan.verify import issue_slots as slots
+from makespan.verify import pessimistic as again
 from makespan.verify import phases as checked
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 from tests.oracle import brute_force
@@ -170,7 +171,7 @@ def test_the_pessimistic_bound_and_the_least_possible(kind: closed_form.Kind) ->
     for _ in range(200):
         machine = replace(closed_form.machine(draw, kind), issue_width=draw.choice((None, 1, 2, 3)))
         one = several(draw, kind, machine)
-        assert bounds.pessimistic(one) == pessimistic(one), one
+        assert again.pessimistic(one) == pessimistic(one), one
         assert lower_bounds.least_makespan(one) == least_possible(one), one
 
 
@@ -184,7 +185,7 @@ def test_waiting_by_any_shares() -> None:
         shares = {
             name: (draw.randint(0, 4), draw.randint(0, 9), draw.randint(0, 5), draw.random() < 0.8) for name in "CLS"
         }
-        own = waiting.most_waiting(machine, others, {name: waiting.ClassShare(*of) for name, of in shares.items()})
+        own = again.most_waiting(machine, others, {name: again.ClassShare(*of) for name, of in shares.items()})
         assert own == theirs_of(machine, {name: Rivals(*of) for name, of in shares.items()}, others)
 
 
@@ -262,7 +263,7 @@ def test_phases_that_are_too_many_to_tell_apart_are_added_up(monkeypatch: pytest
     for _ in range(50):
         one = several(draw, WITH_BARRIERS, closed_form.machine(draw, WITH_BARRIERS))
         assert checked.cut(one) is None
-        assert bounds.pessimistic(one) == pessimistic(one), one
+        assert again.pessimistic(one) == pessimistic(one), one
 
 
 def test_paths_that_meet_again_are_followed_once(monkeypatch: pytest.MonkeyPatch) -> None:

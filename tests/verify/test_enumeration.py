@@ -13,8 +13,8 @@ from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Us
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.proof.engines import Limits
 from makespan.proof.engines.search import sm_states
-from makespan.verify import interference, lower_bounds, multiprocessor, partitions
-from makespan.verify.refusal import ProofSteps, TooMuchWork
+from makespan.verify import interference, lower_bounds, partitions, states
+from makespan.verify.refusal import ProofSteps
 
 MOST_STATES = 400
 
@@ -83,7 +83,7 @@ def test_it_finds_the_extremes_that_the_engines_find(seed: int) -> None:
             asked = instance(draw)
         except InputError:
             continue  # a path of barriers only
-        found = multiprocessor.shortest_and_longest(asked, MOST_STATES)
+        found = states.shortest_and_longest(asked, MOST_STATES)
         if found is None:
             continue
         truth = sm_states.solve(asked, Limits())
@@ -92,60 +92,13 @@ def test_it_finds_the_extremes_that_the_engines_find(seed: int) -> None:
         assert lower_bounds.least_makespan(asked) <= found[0]
         assert found[1] <= interference.bound(asked)
         if (questions := partitions.questions(asked)) is not None:
-            alone = [multiprocessor.shortest_and_longest(one, MOST_STATES) for one in questions]
+            alone = [states.shortest_and_longest(one, MOST_STATES) for one in questions]
             assert found[1] == max(one[1] for one in alone if one is not None)
         wide += found[0] < found[1]
     assert wide > 5
 
 
 ONE_UNIT = Machine("one unit", (UnitClass("C", 1),), 1)
-
-
-def walk(string: str, warps: int, most_states: int) -> tuple[int, int] | None:
-    walker = multiprocessor._MultiprocessorStates(Instance.of(string, warps, ONE_UNIT), ProofSteps(10**6))
-    try:
-        return walker.extremes(most_states)
-    except TooMuchWork:
-        return None
-
-
-def test_states_are_counted() -> None:
-    """Two equal warps of CC on one unit have done 0 0, 1 0, 2 0, 1 1, 2 1 and 2 2 instructions."""
-    assert [walk("CC", 2, most) for most in (0, 1, 5, 6, 7)] == [None, None, None, (4, 4), (4, 4)]
-
-
-def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a warp alone there is one at a time, however long its way; of three at most three follow each of many."""
-    warp = multiprocessor._UnfinishedWarp(0, 0, 0, 0)
-    state = multiprocessor._MultiprocessorState((warp,), ((),))
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes())
-    assert walk("CC", 1, 100) == (2, 2)
-    assert walk("C" * 20, 1, 100) == (20, 20)
-    assert walk("CC", 3, 100) is None
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", state.bytes() - 1)
-    assert walk("CC", 1, 100) is None
-    three = multiprocessor._MultiprocessorState((warp,) * 3, ((),)).bytes()
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 4 * three)
-    assert walk("CC", 3, 100) == (6, 6)
-    assert walk("C" * 12, 3, 1000) is None
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 99 * three)
-    assert walk("C" * 12, 3, 1000) == (36, 36)
-    more = (warp, warp), (warp._replace(pending=((0, 1),)),)
-    assert all(multiprocessor._MultiprocessorState(warps, ((),)).bytes() > state.bytes() for warps in more)
-    assert state._replace(held=((1,),)).bytes() > state.bytes()
-
-
-def test_what_may_follow_one_state_has_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either of two warps takes the only slot."""
-    asked = Instance.merged([(Program.chain("CC"), 1), (Program.chain("CCC"), 1)], ONE_UNIT)
-    walker = multiprocessor._MultiprocessorStates(asked, ProofSteps(10**6))
-    (begin,) = walker._starts()
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes())
-    cycles, after = walker._after(begin)
-    assert (cycles, len(after)) == (1, 2)
-    monkeypatch.setattr(multiprocessor, "MOST_BYTES", 2 * begin.bytes() - 1)
-    with pytest.raises(TooMuchWork):
-        walker._after(begin)
 
 
 def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
@@ -155,14 +108,14 @@ def test_a_result_is_pending_for_whichever_way_needs_it() -> None:
     load, waiting = InstructionTiming(1, (5, 5), sets=(0,)), InstructionTiming(1, (1, 1), awaits=(0,))
     fork = Program(places, (0,), timings=(load, plain, plain, waiting))
     asked = Instance.merged([(fork, 1)], Machine("two", (UnitClass("C", 1), UnitClass("L", 1)), 1))
-    assert multiprocessor.shortest_and_longest(asked, 100) == (5, 6)
+    assert states.shortest_and_longest(asked, 100) == (5, 6)
 
 
 def test_one_resource_of_several_is_enough() -> None:
     """The second C takes b in cycle 1, as a is held by the first one up to cycle 4."""
     either = UnitClass("C", 2, uses=(Use(("a", "b"), 4, 4),))
     asked = Instance.of("CC", 1, Machine("either", (either,), resources=(PortResource("a", 1), PortResource("b", 1))))
-    assert multiprocessor.shortest_and_longest(asked, 100) == (2, 2)
+    assert states.shortest_and_longest(asked, 100) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +124,10 @@ def test_one_resource_of_several_is_enough() -> None:
 )
 def test_warps_are_spread_evenly(warps: int, parts: int, sizes: tuple[int, ...]) -> None:
     machine_ = replace(ONE_UNIT, partitions=parts)
-    walker = multiprocessor._MultiprocessorStates(Instance.of("C", warps, machine_), ProofSteps(10**6))
-    (spread,) = walker._assignments([(0, 0)] * warps)
+    walker = states.StateWalker(Instance.of("C", warps, machine_), ProofSteps(10**6))
+    (spread,) = walker.assignments([(0, 0)] * warps)
     assert tuple(sorted(map(len, spread))) == sizes
-    each = {tuple(sorted(spread)) for spread in walker._assignments([(n, 0) for n in range(warps)])}
+    each = {tuple(sorted(spread)) for spread in walker.assignments([(n, 0) for n in range(warps)])}
     assert all(tuple(sorted(map(len, spread))) == sizes for spread in each)
     assert len(each) == factorial(warps) // prod(map(factorial, sizes)) // prod(
         map(factorial, Counter(filter(None, sizes)).values())

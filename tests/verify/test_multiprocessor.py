@@ -28,13 +28,13 @@ from makespan.verify import (
     Refused,
     interference,
     lower_bounds,
-    multiprocessor,
     pairs,
     parse,
     partitions,
     paths,
     phases,
     reading,
+    states,
     verify,
 )
 from makespan.verify.refusal import ProofSteps, TooMuchWork
@@ -188,7 +188,7 @@ def test_every_rule_of_a_multiprocessor_is_checked(instance: Instance, schedule:
 @settings(max_examples=60, deadline=None)
 def test_its_theorem_and_its_enumeration_bound_the_truth(instance: Instance) -> None:
     truth = brute_force(instance)
-    assert multiprocessor.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
+    assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     proven = interference.bound(instance)
     assert truth.upper <= min(proven, interference.one_after_another(instance))
     if instance.is_multiprocessor:
@@ -224,7 +224,7 @@ def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Instructi
     for second in (SOON, SOON._replace(sets=(1,))):
         instance = ahead(automaton("C 1", "C 2", "C 3"), LATE, second, waiting)
         longest = 9 + bool(waiting.awaits)
-        assert multiprocessor.shortest_and_longest(instance, 100) == (longest, longest)
+        assert states.shortest_and_longest(instance, 100) == (longest, longest)
         assert brute_force(instance) == Bounds(longest, longest)
         assert paths.longest_alone(instance.groups[0].program, instance.machine, ProofSteps(100)) == longest
 
@@ -241,12 +241,12 @@ def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatc
     instance = asked(SHARED, ("L()C(1)", 4))
     monkeypatch.setattr(interference, "MOST_STEPS", 10)
     assert interference.bound(instance) == 4 * (3 + 1)
-    assert multiprocessor.shortest_and_longest(instance, 5) is None
-    assert multiprocessor.shortest_and_longest(asked(SHARED, ("C", 201)), 10**6) is None
+    assert states.shortest_and_longest(instance, 5) is None
+    assert states.shortest_and_longest(asked(SHARED, ("C", 201)), 10**6) == (101, 101)
     many = asked(ALONE, *(("C" * number, 1) for number in range(1, 40)))
     assert partitions.questions(many) is None
     with pytest.raises(TooMuchWork):
-        multiprocessor._MultiprocessorStates(instance, ProofSteps(10)).extremes(10)
+        states.StateWalker(instance, ProofSteps(2)).starts()
 
 
 def test_prices_for_which_there_is_no_time_are_left_out() -> None:
@@ -530,7 +530,7 @@ def test_bundles_of_multiprocessors_are_read_as_they_were_written_and_accepted()
         read = reading.bundle(document)
         assert read.instance == result.instance
         assert read.witness == result.witness
-        assert [bound for _, bound in dict(read.partitions).items()] == list(result.partitions)
+        assert [bound for _, bound in dict(read.bound.partitions).items()] == list(result.partitions)
         checked = verify(document)
         assert checked.outcome is Outcome.ACCEPTED, checked
         assert (checked.lower, checked.claim and checked.claim.upper) == (result.bounds.lower, result.bounds.upper)

@@ -21,7 +21,7 @@ from makespan.verify import Refused, potential
 from makespan.verify.potential import Beginning, Passing, PotentialCheck, SituationCycle
 from makespan.verify.potential_terms import DELAYED, FINISH, STAY, ClassMove
 from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
-from makespan.verify.states import BasicStates
+from makespan.verify.states import StateWalker
 from tests import adversary
 from tests.mutation import mutated
 from tests.oracle import brute_force
@@ -131,7 +131,7 @@ KEPT: dict[str, Callable[..., Any]] = {
 Roles = Iterator[tuple[tuple[int, ...], list[ClassMove]]]
 
 
-def z_is_counted(check: PotentialCheck, walker: BasicStates, state: int) -> Iterator[Beginning]:
+def z_is_counted(check: PotentialCheck, walker: StateWalker, state: int) -> Iterator[Beginning]:
     """Among those whom a kind counts."""
     for beginning in KEPT["_beginnings"](check, walker, state):
         last, kind = beginning.situation.last, list(beginning.situation.kind)

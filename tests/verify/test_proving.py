@@ -8,9 +8,10 @@ import pytest
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass, WarpAssignment
 from makespan.model.result import Upper, UpperBound
-from makespan.verify import Refused, bounds, partitions, phases, states
+from makespan.verify import Refused, partitions, phases, states, two_warps
 from makespan.verify.proving import UpperBoundProver
 from makespan.verify.refusal import ProofBudget
+from makespan.verify.rule import ClaimedBound
 
 BARRIER = Instance.of("CL|CL", 2)  # each phase takes 3 cycles, at most 4 by the sum of all instructions
 HALVES = Machine("halves", (UnitClass("C", 1), UnitClass("L", 1)), partitions=2, assignment=WarpAssignment.MODULO)
@@ -20,9 +21,8 @@ APART = Instance.merged(
 
 
 def proven(instance: Instance, claimed: int, evidence: str, **said: Any) -> UpperBoundProver:
-    prover = UpperBoundProver(
-        instance, claimed, evidence, None, (), **{"most_states": 1000, "effort": ProofBudget(3), **said}
-    )
+    claim = ClaimedBound(instance, claimed, evidence, **{"most_states": 1000, "effort": ProofBudget(3), **said})
+    prover = UpperBoundProver(claim)
     prover.prove()
     return prover
 
@@ -56,7 +56,7 @@ def test_a_phase_that_cannot_be_proven_again_leaves_the_claim_unproven() -> None
     assert questions is not None
     said = tuple((one, UpperBound(upper, "search")) for one, upper in zip(questions, (14, 2), strict=True))
     prover = proven(instance, 16, Upper.PHASES, phases=said, most_states=20)
-    assert prover.uppers[Upper.PHASES] == 17 + 2 > prover.claimed
+    assert prover.uppers[Upper.PHASES] == 17 + 2 > prover.claim.upper
 
 
 def test_the_longest_partition_counts() -> None:
@@ -93,13 +93,12 @@ def test_no_search_is_made_twice_or_where_all_is_known(monkeypatch: pytest.Monke
 
         return made_again
 
-    monkeypatch.setattr(bounds, "two_warps", counted("two warps", bounds.two_warps))
+    monkeypatch.setattr(two_warps, "two_warps", counted("two warps", two_warps.two_warps))
     monkeypatch.setattr(states, "shortest_and_longest", counted("states", states.shortest_and_longest))
     known = proven(Instance.of("CL", 2), 3, Upper.SEARCH)
     for _ in range(2):
-        known.two_warps()
-        known.enumerate()
+        known.find_shortest()
     assert made == ["two warps"]
     unknown = proven(Instance.of("CLLCL", 4, Machine.of({"C": 2, "L": 1})), 14, Upper.SEARCH, most_states=10)
-    unknown.enumerate()
-    assert made == ["two warps", "two warps", "states"]
+    unknown.find_shortest()  # of four warps only the states are asked
+    assert made == ["two warps", "states"]

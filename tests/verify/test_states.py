@@ -17,7 +17,7 @@ from makespan.proof.engines.search import plain
 from makespan.verify import states
 from makespan.verify.delays import with_delay_places
 from makespan.verify.refusal import ProofSteps, TooMuchWork
-from makespan.verify.states import BasicStates, WarpsAtPlace, front, shortest_and_longest
+from makespan.verify.states import StateWalker, WarpsAtPlace, front, shortest_and_longest
 
 KINDS = (
     closed_form.Kind(ports=3, interval=4, latency=3, ranges=True, letters=4, automata=True, width=3),
@@ -61,7 +61,7 @@ def test_every_cycle_leads_to_the_states_that_the_plain_search_finds(kind: close
             asked = replace(asked, blocks=2, order=())
         if not plain.is_small(asked):
             continue
-        walker = BasicStates(with_delay_places(asked), ProofSteps(10**7))
+        walker = StateWalker(with_delay_places(asked), ProofSteps(10**7))
         for cycle, (some, ended) in enumerate(fronts(with_delay_places(asked))):
             reached, last = front(walker, cycle, 10**4)
             looks = ((tuple(sorted(walker.standing(s))), tuple(map(tuple, walker.held(s).values()))) for s in reached)
@@ -73,25 +73,35 @@ def test_every_cycle_leads_to_the_states_that_the_plain_search_finds(kind: close
     assert wide > 9
 
 
-def test_states_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_counted() -> None:
     """Two equal warps of CC on one unit have done 0 0, 1 0, 2 0, 1 1, 2 1 and 2 2 instructions."""
     asked = Instance.of("CC", 2, Machine.of({"C": 1}))
     assert [shortest_and_longest(asked, most) for most in (0, 1, 5, 6, 7)] == [None, None, None, (4, 4), (4, 4)]
-    monkeypatch.setattr(states, "MOST_BYTES", 6 * 100)
-    assert shortest_and_longest(asked, 1000) == (4, 4)
-    monkeypatch.setattr(states, "MOST_BYTES", 6 * 100 - 1)
+
+
+def test_states_have_room_until_they_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a warp alone there is one at a time, however long its way; of three, three are kept and two follow one."""
+    alone, three = Instance.of("C" * 20, 1, Machine.of({"C": 1})), Instance.of("C" * 12, 3, Machine.of({"C": 1}))
+    monkeypatch.setattr(states, "MOST_BYTES", 102)
+    assert shortest_and_longest(alone, 100) == (20, 20)
+    assert shortest_and_longest(three, 1000) is None
+    monkeypatch.setattr(states, "MOST_BYTES", 99)
+    assert shortest_and_longest(alone, 100) is None
+    monkeypatch.setattr(states, "MOST_BYTES", 100 * 105)
+    assert shortest_and_longest(three, 1000) == (36, 36)
+
+
+def test_states_are_not_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each situation of a warp, and each cycle for which its port is held, has a field of two bits above the rank."""
+    asked = Instance.of("CC", 2, Machine("held", (UnitClass("C", 1, 2),)))
+    assert shortest_and_longest(asked, 1000) == (7, 7)
+    walker = StateWalker(asked, ProofSteps(10**6))
+    states._extremes(walker, 1000)
+    last = walker._rank_bits + 2 * (len(walker._units) - 1)
+    monkeypatch.setattr(states, "MOST_BITS", last)
+    assert shortest_and_longest(asked, 1000) == (7, 7)
+    monkeypatch.setattr(states, "MOST_BITS", last - 1)
     assert shortest_and_longest(asked, 1000) is None
-
-
-def test_states_have_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three places of two blocks take two bits each, as do two ports of C that are held for 1 .. 31 more cycles."""
-    asked = Instance.of("C|C", 2, Machine("held", (UnitClass("C", 2, 32),)), blocks=2)
-    monkeypatch.setattr(states, "MOST_BYTES", 1000 * (9 + 100))
-    monkeypatch.setattr(states, "MOST_BITS", 74)
-    assert BasicStates(asked, ProofSteps(10**6)).most_states == 1000
-    monkeypatch.setattr(states, "MOST_BITS", 73)
-    with pytest.raises(TooMuchWork):
-        BasicStates(asked, ProofSteps(10**6))
 
 
 CLASSES = Instance.merged([(Program.chain(f"{unit}{i}"), 1) for unit in "CL" for i in "CL"], PAPER)
@@ -102,24 +112,25 @@ BLOCKS = Instance.of(PARTING, 2, Machine.of({"C": 2}), blocks=2)
 
 
 @pytest.mark.parametrize("asked", [CLASSES, BLOCKS])
-def test_what_may_follow_one_state_has_room(asked: Instance) -> None:
+def test_what_may_follow_one_state_has_room(asked: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
     """There are two ways of each of two classes, and of each of two blocks behind their barriers."""
-    walker = BasicStates(asked, ProofSteps(10**6))
+    walker = StateWalker(asked, ProofSteps(10**6))
     (begin,) = walker.starts()
-    walker.most_states = 4
-    assert len(walker.after(begin)) == 4
-    walker.most_states = 3
+    monkeypatch.setattr(walker, "most_states", lambda: 4)
+    cycles, after = walker.after(begin)
+    assert (cycles, len(after)) == (1, 4)
+    monkeypatch.setattr(walker, "most_states", lambda: 3)
     with pytest.raises(TooMuchWork):
         walker.after(begin)
 
 
-def test_a_front_ends_with_the_last_warp_and_where_its_states_are_too_many() -> None:
+def test_a_front_ends_with_the_last_warp_and_where_its_states_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two of four cycles one of two warps of CC is done with both, or each with one."""
-    walker = BasicStates(Instance.of("CC", 2, Machine.of({"C": 1})), ProofSteps(10**6))
+    walker = StateWalker(Instance.of("CC", 2, Machine.of({"C": 1})), ProofSteps(10**6))
     assert front(walker, 10**12, 2) == (set(), 4)
     assert len(front(walker, 2, 2)[0]) == 2
     with pytest.raises(TooMuchWork):
         front(walker, 2, 1)
-    walker.most_states = 1
+    monkeypatch.setattr(walker, "most_states", lambda: 1)
     with pytest.raises(TooMuchWork):
         front(walker, 2, 2)

@@ -6,12 +6,12 @@ from hypothesis import assume, given, settings
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
-from makespan.verify import states, two_warps
+from makespan.verify import states, two_warp_waits
 from tests.strategies import general_instances
 
 
 def check(instance: Instance) -> None:
-    extremes = two_warps.two_warps(instance, min), two_warps.two_warps(instance, max)
+    extremes = two_warp_waits.by_waits(instance, min), two_warp_waits.by_waits(instance, max)
     assert states.shortest_and_longest(instance, 10**6) == extremes
 
 
@@ -71,11 +71,11 @@ def test_a_port_that_is_held_matters_where_the_nearest_of_several_instructions_n
     machine = Machine("held", (UnitClass("X", 1, 8), *units))
     instance = Instance.merged([(forked, 1), (Program.chain("WY"), 1)], machine)
     check(instance)
-    assert two_warps.two_warps(instance) == 8 + 1 + 20
+    assert two_warp_waits.by_waits(instance) == 8 + 1 + 20
 
 
 def test_too_many_ways_to_hold_ports_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Instance.of("CL", 2, Machine("m", (UnitClass("C", 1, 3), UnitClass("L", 1))))
-    assert two_warps.two_warps(held) == 3 + 2
-    monkeypatch.setattr(two_warps, "MOST_HELD", 1)
-    assert two_warps.two_warps(held) is None
+    assert two_warp_waits.by_waits(held) == 3 + 2
+    monkeypatch.setattr(two_warp_waits, "MOST_HELD", 1)
+    assert two_warp_waits.by_waits(held) is None

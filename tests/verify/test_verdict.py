@@ -23,7 +23,6 @@ from makespan.verify import (
     Outcome,
     Refused,
     Verdict,
-    bounds,
     digest,
     lower_bounds,
     outcome,
@@ -31,6 +30,7 @@ from makespan.verify import (
     verdict,
     verify,
 )
+from makespan.verify import pessimistic as again
 from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 from tests.oracle import brute_force
 from tests.verify.test_gpu import of
@@ -65,7 +65,7 @@ def test_the_pessimistic_bound_is_the_number_itself(by: int, outcome: Outcome) -
 @pytest.mark.parametrize(("by", "outcome"), [(-1, Outcome.REJECTED), (0, Outcome.ACCEPTED), (1, Outcome.ACCEPTED)])
 def test_that_of_a_multiprocessor_may_be_larger(by: int, outcome: Outcome) -> None:
     found = solve(asked(SHARED, ("L()C()C(1)", 3)))
-    own = bounds.pessimistic(found.instance)
+    own = again.pessimistic(found.instance)
     assert judged(found, lambda document: document["result"].update(pessimistic=own + by)).outcome is outcome
 
 

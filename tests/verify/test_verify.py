@@ -32,7 +32,6 @@ from makespan.verify import (
     Outcome,
     Refused,
     Verdict,
-    bounds,
     digest,
     lower_bounds,
     pairs,
@@ -40,8 +39,10 @@ from makespan.verify import (
     potential,
     reading,
     states,
+    two_warps,
     verify,
 )
+from makespan.verify import pessimistic as again
 from makespan.verify.reading import MOST_BYTES
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
@@ -150,8 +151,8 @@ def test_a_wrong_best_case_is_rejected(best_case: Bounds) -> None:
 @given(instances())
 def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance: Instance) -> None:
     truth = brute_force(instance)
-    assert bounds.pessimistic(instance) == pessimistic(instance) >= truth.upper
-    assert (bounds.theorem_a(instance) or truth.upper) >= truth.upper
+    assert again.pessimistic(instance) == pessimistic(instance) >= truth.upper
+    assert (pairs.theorem_a(instance) or truth.upper) >= truth.upper
     closed_form = theorem_e(instance)
     assert closed_form is not None
     assert pairs.bound(instance, closed_form.weights) == closed_form.upper >= truth.upper
@@ -159,22 +160,22 @@ def test_its_bounds_are_those_of_the_engines_and_never_below_the_truth(instance:
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     assert states.shortest_and_longest(instance, 1) is None or truth.upper == 1
     if instance.warps == 2:
-        assert bounds.two_warps(instance) == truth.upper
-        assert bounds.two_warps(instance, min) == truth.lower
+        assert two_warps.two_warps(instance) == truth.upper
+        assert two_warps.two_warps(instance, min) == truth.lower
 
 
 @given(paper_instances())
 def test_theorem_a_is_never_below_the_truth(instance: Instance) -> None:
-    bound, new = bounds.theorem_a(instance), theorem_e(instance)
+    bound, new = pairs.theorem_a(instance), theorem_e(instance)
     assert bound is not None
     assert new is not None
     assert brute_force(instance).upper <= new.upper <= bound
 
 
 def test_theorem_a_is_not_for_three_classes_or_more_units() -> None:
-    assert bounds.theorem_a(Instance.of("CLS", 2, Machine.of({"C": 1, "L": 1, "S": 1}))) is None
-    assert bounds.theorem_a(Instance.of("CL", 2, Machine.of({"C": 2, "L": 1}))) is None
-    assert bounds.theorem_a(Instance.of("CL", 3, Machine.of({"C": 1, "L": 1, "S": 9}))) == 4
+    assert pairs.theorem_a(Instance.of("CLS", 2, Machine.of({"C": 1, "L": 1, "S": 1}))) is None
+    assert pairs.theorem_a(Instance.of("CL", 2, Machine.of({"C": 2, "L": 1}))) is None
+    assert pairs.theorem_a(Instance.of("CL", 3, Machine.of({"C": 1, "L": 1, "S": 9}))) == 4
 
 
 @given(st.data())
@@ -663,7 +664,7 @@ def harmless(document: Document, changed: Document) -> bool:
 
 
 def certificate_of(document: Document) -> Certificate:
-    found = reading.bundle(document).certificate
+    found = reading.bundle(document).bound.certificate
     assert found is not None
     return found
 

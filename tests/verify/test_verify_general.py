@@ -29,17 +29,19 @@ from makespan.report.result.bundle import result_bundle
 from makespan.verify import (
     Outcome,
     Refused,
-    bounds,
     delays,
     digest,
     lower_bounds,
+    pairs,
     phases,
     potential,
     proofs,
     reading,
     states,
+    two_warps,
     verify,
 )
+from makespan.verify import pessimistic as again
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
@@ -83,10 +85,10 @@ def test_latencies_of_more_places_than_an_instance_may_have_are_refused() -> Non
 @given(ANY)
 @settings(max_examples=200, deadline=None)
 def test_its_bounds_are_those_of_the_engines(instance: Instance) -> None:
-    assert bounds.pessimistic(instance) == pessimistic(instance)
+    assert again.pessimistic(instance) == pessimistic(instance)
     assert lower_bounds.least_makespan(instance) == least_possible(instance)
     if not instance.machine.is_basic:
-        assert bounds.theorem_a(instance) is None
+        assert pairs.theorem_a(instance) is None
 
 
 @given(st.one_of(general_instances(), general_barrier_instances()))
@@ -95,22 +97,22 @@ def test_its_enumeration_finds_both_extremes(instance: Instance) -> None:
     truth = brute_force(instance)
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
     assert lower_bounds.least_makespan(instance) <= truth.lower
-    assert bounds.pessimistic(instance) >= truth.upper
+    assert again.pessimistic(instance) >= truth.upper
     if instance.warps == 2 and not instance.has_barriers:
-        assert bounds.two_warps(instance) == truth.upper
-        assert bounds.two_warps(instance, min) == truth.lower
+        assert two_warps.two_warps(instance) == truth.upper
+        assert two_warps.two_warps(instance, min) == truth.lower
 
 
 def test_nobody_waits_for_a_class_that_only_others_use() -> None:
     instance = Instance.merged([(Program.chain("LL"), 1), (Program.chain("C"), 1)], AWAY)
-    assert brute_force(instance).upper == bounds.pessimistic(instance) == pessimistic(instance) == 3 + 3
+    assert brute_force(instance).upper == again.pessimistic(instance) == pessimistic(instance) == 3 + 3
 
 
 def test_two_warps_where_ports_are_held_for_different_times() -> None:
     machine = Machine("two slow", (UnitClass("C", 1, 1, Latency(3, 3)), UnitClass("L", 1, 3), UnitClass("S", 1, 5)))
     instance = Instance.merged([(Program.chain("SCCS"), 1), (Program.chain("LCSL"), 1)], machine)
     assert brute_force(instance) == Bounds(11, 11)
-    assert (bounds.two_warps(instance), bounds.two_warps(instance, min)) == (11, 11)
+    assert (two_warps.two_warps(instance), two_warps.two_warps(instance, min)) == (11, 11)
 
 
 @given(general_barrier_instances())
@@ -136,8 +138,8 @@ def test_phases_are_questions_where_no_port_is_held_over_a_barrier(instance: Ins
 def test_barriers_of_blocks_and_of_programs_that_end_before(instance: Instance) -> None:
     truth = brute_force(instance)
     assert states.shortest_and_longest(instance, 10**6) == (truth.lower, truth.upper)
-    assert truth.upper <= bounds.pessimistic(instance) == pessimistic(instance)
-    assert bounds.two_warps(replace(instance, groups=instance.groups[:1], blocks=1)) is None
+    assert truth.upper <= again.pessimistic(instance) == pessimistic(instance)
+    assert two_warps.two_warps(replace(instance, groups=instance.groups[:1], blocks=1)) is None
 
 
 @pytest.mark.parametrize("warps", [{"CL": 1, "LL": 3}, {"LC": 3, "CL": 1}, {"CLL": 2, "LC": 2}])

@@ -12,7 +12,8 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import result_bundle
-from makespan.verify import Refused, bounds, parse, reading, two_warps
+from makespan.verify import Refused, parse, reading, two_warp_waits, two_warps
+from makespan.verify import pessimistic as again
 from makespan.verify.phases import questions
 from makespan.verify.refusal import ProofBudget, TooMuchWork
 from tests import bombs
@@ -88,7 +89,7 @@ def test_more_coefficients_than_may_be_kept_are_refused(monkeypatch: pytest.Monk
     """Weights of six places count as twelve."""
     made = result_bundle(solve(Instance.of("CLLCLL", 4)))
     monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]))
-    assert reading.bundle(made).weights
+    assert reading.bundle(made).bound.weights
     monkeypatch.setattr(reading, "MOST_COEFFICIENTS", 12 * len(made["weights"]) - 1)
     with pytest.raises(Refused, match="evidence is too large for this checker"):
         reading.bundle(made)
@@ -110,23 +111,23 @@ def test_all_phases_together_have_a_limit() -> None:
     slow = Machine("slow", (UnitClass("C", 1, 1, Latency(1, 3)),))
     for machine in (slow, Machine.of({"C": 1})):
         instance, effort = Instance.of("CCC", 2, machine), ProofBudget(0)
-        assert bounds.two_warps(instance, max, effort) is None
-        assert bounds.two_warps(instance) is not None
+        assert two_warps.two_warps(instance, max, effort) is None
+        assert two_warps.two_warps(instance) is not None
 
 
 def test_two_warps_keep_no_more_numbers_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance.of("CLCL", 2, Machine("m", (UnitClass("C", 1, 2, Latency(3, 3)), UnitClass("L", 1))))
-    longest = bounds.two_warps(instance)
+    longest = two_warps.two_warps(instance)
     kept = next(most for most in range(10_000) if _with_room(monkeypatch, instance, most) is not None)
     assert _with_room(monkeypatch, instance, kept) == longest
     twice = Instance.of("CLCL" * 9, 2, instance.machine)
-    assert _with_room(monkeypatch, twice, 14 * kept) == bounds.two_warps(twice)  # two rows of pairs, not all 81
+    assert _with_room(monkeypatch, twice, 14 * kept) == two_warps.two_warps(twice)  # two rows of pairs, not all 81
 
 
 def _with_room(monkeypatch: pytest.MonkeyPatch, instance: Instance, most: int) -> int | None:
     with monkeypatch.context() as patch:
-        patch.setattr(two_warps, "MOST_CYCLES", most)
-        return bounds.two_warps(instance)
+        patch.setattr(two_warp_waits, "MOST_CYCLES", most)
+        return two_warps.two_warps(instance)
 
 
 def test_phases_of_all_groups_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,4 +149,4 @@ def test_letters_are_looked_up_before_places_are_made_of_them(monkeypatch: pytes
 def test_of_too_many_phases_the_sum_of_all_instructions_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine("held", (UnitClass("C", 1, 3), UnitClass("L", 1, 1, Latency(2, 4))))
     monkeypatch.setattr("makespan.verify.phases.MOST_VISITS", 1)
-    assert bounds.pessimistic(Instance.of("CL|C", 5, machine)) == 5 * (3 + 4 + 3)
+    assert again.pessimistic(Instance.of("CL|C", 5, machine)) == 5 * (3 + 4 + 3)

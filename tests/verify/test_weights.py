@@ -21,7 +21,7 @@ from makespan.proof.bounds.pairing import Pairing
 from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, waiting
 from makespan.proof.bounds.thresholds import _ThresholdProof, _ThresholdQuestion
 from makespan.verify import pairs
-from makespan.verify.refusal import ProofBudget, ProofSteps, Refused
+from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
 from tests.bounds import test_thresholds as thresholds
 from tests.oracle import brute_force
 
@@ -388,7 +388,8 @@ def test_weights_are_as_the_machine_says(change: dict[str, Any], why: str | None
 
 def test_weights_prove_nothing_where_all_work_has_been_done() -> None:
     assert pairs.bound(PLAIN, [FIT], ProofBudget(1)) is not None
-    assert pairs.bound(PLAIN, [FIT], ProofBudget(0)) is None
+    with pytest.raises(TooMuchWork):
+        pairs.bound(PLAIN, [FIT], ProofBudget(0))
 
 
 def test_no_weights_prove_nothing() -> None:

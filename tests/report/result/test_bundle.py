@@ -170,13 +170,17 @@ def test_what_is_read_from_a_bundle_is_what_was_written(instance: Instance) -> N
     result = solve(instance, best_case=True)
     read = reading.bundle(parse(canonical_json(result_bundle(result))))
     assert canonical_json(instance_data(read.instance)) == canonical_json(instance_data(instance))
-    assert (read.witness, read.certificate, read.weights) == (result.witness, result.certificate, result.weights)
+    assert (read.witness, read.bound.certificate, read.bound.weights) == (
+        result.witness,
+        result.certificate,
+        result.weights,
+    )
     claim, best = read.claim, result.best_case
     assert best is not None
     assert (Bounds(claim.lower, claim.upper), claim.evidence) == (result.bounds, result.upper_evidence)
     assert (claim.pessimistic, claim.best_case) == (result.pessimistic, (best.lower, best.upper))
     assert claim.history == result.history
-    assert [phase for _, phase in read.phases] == list(result.phases)
+    assert [phase for _, phase in read.bound.phases] == list(result.phases)
 
 
 def test_writer_and_reader_call_their_schemas_alike() -> None:
