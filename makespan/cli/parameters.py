@@ -51,11 +51,15 @@ WARPS, SECONDS, SIZE = (FormType(form) for form in (options.WARPS, options.SECON
 def choice(name: str, among: str | Sequence[str], help: str, *, default: bool = True) -> Callable[[Any], Any]:
     """Return an option that takes one word, of a sequence or a text with spaces; the first is the default, if any.
 
+    The name may be followed by that of the parameter.
+
     >>> choice("--rep", "real ceil", "fillings of an SM")(click.command("x")(lambda rep: None)).params[0].default
     'real'
     """
     words = among.split() if isinstance(among, str) else among
-    return click.option(name, type=OneOf(words), default=words[0] if default else None, show_default=default, help=help)
+    return click.option(
+        *name.split(), type=OneOf(words), default=words[0] if default else None, show_default=default, help=help
+    )
 
 
 def question_option(option: QuestionOption, title: str = "", **own: Any) -> Decorator:

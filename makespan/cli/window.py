@@ -1,6 +1,6 @@
 """`--gantt`, `--from`, `--to` and `--bundle`: the files of a result, and which cycles of a schedule are drawn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,39 +40,6 @@ window_options = section(
 """Give a command `first` and `end`, both None where they are not given."""
 
 
-def check_window(gantt: Sequence[Path], first: int | None, end: int | None) -> None:
-    """Refuse a window before the work starts that no schedule has.
-
-    Raises:
-        InputError: there is no picture, or it would have no cycle.
-    """
-    if first is None and end is None:
-        return
-    if not gantt or any(path.suffix.lower() not in PICTURES for path in gantt):
-        raise InputError("--from and --to are for a picture: give --gantt with a name in .png, .svg or .pdf")
-    if end is not None and end <= (first or 0):
-        raise InputError(f"--from {first or 0} --to {end}: the picture would have no cycle")
-
-
-def drawn_window(makespan: int, first: int | None, end: int | None) -> CycleWindow | None:
-    """Return the cycles to draw; cycles beyond the makespan are cut.
-
-    None, with a line on stderr, means that the schedule ends before the first of them: the answer is known by then, and
-    the exit code is that of the answer.
-
-    """
-    if first is not None and first >= makespan:  # no error: the answer counts, and is printed
-        said = f"--from {first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
-        click.echo(f"makespan: {said}", err=True)
-        return None
-    return CycleWindow(first or 0, makespan if end is None else min(end, makespan))
-
-
-def written_lines(paths: Sequence[Path]) -> Iterator[str]:
-    """Yield a line for each file of a schedule."""
-    yield from (f"{'picture' if path.suffix.lower() in PICTURES else 'schedule'}: {path}" for path in paths)
-
-
 @dataclass(frozen=True, slots=True)
 class ResultFiles:
     """The files of a result: its schedule, of which pictures may show a part, and its evidence."""
@@ -96,10 +63,18 @@ class ResultFiles:
         if self.bundle is not None:
             check_bundle_path(self.bundle)
         refuse_twice((*self.gantt, *((self.bundle,) if self.bundle else ())))
-        check_window(self.gantt, self.first, self.end)
+        if self.first is None and self.end is None:
+            return
+        if not self.gantt or any(path.suffix.lower() not in PICTURES for path in self.gantt):
+            raise InputError("--from and --to are for a picture: give --gantt with a name in .png, .svg or .pdf")
+        if self.end is not None and self.end <= (self.first or 0):
+            raise InputError(f"--from {self.first or 0} --to {self.end}: the picture would have no cycle")
 
     def write(
-        self, makespan: int | None, draw: Callable[[Path, CycleWindow | None], None], leave: Callable[[Path], None]
+        self,
+        makespan: int | None,
+        draw: Callable[[Path, CycleWindow | None], None],
+        leave: Callable[[Path], None] = lambda _: None,
     ) -> list[str]:
         """Write all files and return a line for each.
 
@@ -110,10 +85,14 @@ class ResultFiles:
             InputError: a file that cannot be written; the others are.
         """
         part, drawn = None, self.gantt
-        if drawn and makespan is not None:
-            part = drawn_window(makespan, self.first, self.end)
+        if drawn and makespan is not None and self.first is not None and self.first >= makespan:
             # A window that begins after the end of the schedule leaves no picture, and the answer still counts.
-            drawn = () if part is None else drawn
+            said = f"--from {self.first}: the schedule has only {makespan} cycles, numbered from 0; no picture"
+            click.echo(f"makespan: {said}", err=True)
+            drawn = ()
+        elif drawn and makespan is not None:
+            part = CycleWindow(self.first or 0, makespan if self.end is None else min(self.end, makespan))
         bundle = [self.bundle] if self.bundle else []
         write_all([*(partial(draw, path, part) for path in drawn), *(partial(leave, path) for path in bundle)])
-        return [*written_lines(drawn), *(f"bundle: {path}" for path in bundle)]
+        kinds = {path: "picture" if path.suffix.lower() in PICTURES else "schedule" for path in drawn}
+        return [*(f"{kind}: {path}" for path, kind in kinds.items()), *(f"bundle: {path}" for path in bundle)]

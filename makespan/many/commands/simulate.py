@@ -1,9 +1,9 @@
 """`makespan simulate`: runs of scheduling policies, beside the worst case of all schedulers."""
 
-from collections.abc import Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,27 +14,21 @@ from makespan.cli.output import (
     TEXT,
     format_option,
     quiet_option,
-    refuse_twice,
     remark,
     render,
     text_form,
-    write_all,
 )
 from makespan.cli.parameters import SECONDS, OneOf, choice
 from makespan.cli.running import DONE, exit_code, interruptible, worst_code
 from makespan.cli.source import instances
-from makespan.cli.window import check_window, drawn_window, gantt_option, window_options, written_lines
+from makespan.cli.window import ResultFiles, gantt_option, window_options
 from makespan.host.errors import InputError
 from makespan.host.stopwatch import within
-from makespan.model.instance import MAX_WARPS, Instance
-from makespan.model.schedule import Schedule
+from makespan.model.instance import MAX_WARPS
 from makespan.model.simulate.choices import ASSIGNMENTS, GROUP_SIZE, LATENCIES, PATHS, Choices
 from makespan.model.simulate.policies import POLICIES
 from makespan.model.strings import NamedInstance
 from makespan.proof.policy_gap import PolicyGap, enclosing, one_run, runs
-
-if TYPE_CHECKING:
-    from makespan.report.schedule.panels import CycleWindow
 
 ALL = "all"
 
@@ -56,9 +50,9 @@ ALL = "all"
         show_default=True,
         help="who goes first; or a table",
     ),
-    choice("--ranges", LATENCIES, "which latency, where there is a range"),
-    choice("--route", PATHS, "of every warp, where its kernel leaves a choice"),
-    choice("--intervals", LATENCIES, "for which ports are held, where there is a range"),
+    choice("--ranges latency", LATENCIES, "which latency, where there is a range"),
+    choice("--route path", PATHS, "of every warp, where its kernel leaves a choice"),
+    choice("--intervals interval", LATENCIES, "for which ports are held, where there is a range"),
     choice("--assignment", ASSIGNMENTS, "of warps to partitions, where the machine says none"),
     click.option(
         "--group-size",
@@ -84,12 +78,6 @@ ALL = "all"
 @quiet_option
 def command(
     policy: str,
-    ranges: str,
-    route: str,
-    intervals: str,
-    assignment: str,
-    group_size: int,
-    seed: int,
     time_limit: float,
     output: str,
     gantt: tuple[Path, ...],
@@ -97,7 +85,7 @@ def command(
     end: int | None,
     plot: Path | None,
     quiet: bool,
-    **source: Any,
+    **options: Any,
 ) -> int:
     """Run scheduling policies: one with its statistics, or all, between the proven best and worst case.
 
@@ -106,11 +94,11 @@ def command(
 
     SOURCE is a kernel (.ptx, .cu, .cubin), an instance file (.toml, .jsonl) or '-'.
     """
+    choices = Choices(**{field.name: options.pop(field.name) for field in fields(Choices)})
     with within(time_limit) as reading:
-        asked = instances(**source)
-    choices = Choices(ranges, route, seed, group_size, intervals, assignment)
-    _check_pictures(policy, gantt, plot, len(asked))
-    check_window(gantt, first, end)
+        asked = instances(**options)
+    files = ResultFiles(gantt, None, first, end)
+    _check_pictures(policy, files, plot, len(asked))
     output = text_form(output, quiet=quiet)
     if output == "csv":
         from makespan.report.policy_gap import CSV_HEADER
@@ -120,48 +108,40 @@ def command(
         from makespan.report.simulation import run_head
 
         click.echo(run_head())
-    codes = [
-        _all(question, choices, time_limit if number else reading.left, output, plot, many=len(asked) > 1)
-        if policy == ALL
-        else _one(question, policy, choices, output, many=len(asked) > 1, gantt=gantt, first=first, end=end)
-        for number, question in enumerate(asked)
-    ]
+    codes = []
+    for number, question in enumerate(asked):
+        told = partial(_run_all, seconds=time_limit if number else reading.left, plot=plot)
+        if policy != ALL:
+            told = partial(_run_one, policy=policy, files=files)
+        codes.append(told(question, choices, output, many=len(asked) > 1))
     return worst_code(codes)
 
 
-def _check_pictures(policy: str, gantt: Sequence[Path], plot: Path | None, instances: int) -> None:
+def _check_pictures(policy: str, files: ResultFiles, plot: Path | None, instances: int) -> None:
     """Refuse before the work what would fail after it."""
-    if gantt and policy == ALL:
+    if files.gantt and policy == ALL:
         raise InputError(f"--gantt draws the run of one policy: give --policy {'|'.join(POLICIES)}")
     if plot is not None and policy != ALL:
         raise InputError("--plot draws the table of --policy all; --gantt draws the run of one policy")
+    if instances > 1 and (files.gantt or plot is not None):
+        name = "--gantt" if files.gantt else "--plot"
+        raise InputError(f"{name} is for one instance; this is a range or a file of several")
     from makespan.report.pictures import check_picture_path
     from makespan.report.schedule.file import check_schedule_path
 
-    for name, paths, check in (
-        ("--gantt", gantt, check_schedule_path),
-        ("--plot", () if plot is None else (plot,), check_picture_path),
-    ):
-        for path in paths:
-            if instances > 1:
-                raise InputError(f"{name} is for one instance; this is a range or a file of several")
-            check(path)
-    refuse_twice(gantt)
+    if plot is not None:
+        check_picture_path(plot)
+    files.check(check_schedule_path)
 
 
-def _one(
-    question: NamedInstance,
-    policy: str,
-    choices: Choices,
-    output: str,
-    *,
-    many: bool,
-    gantt: Sequence[Path],
-    first: int | None,
-    end: int | None,
+def _run_one(
+    question: NamedInstance, choices: Choices, output: str, *, many: bool, policy: str, files: ResultFiles
 ) -> int:
+    """Run a policy, tell what came of it and draw it; return the exit code."""
     from makespan.model.simulate.statistics import statistics
     from makespan.report import simulation
+    from makespan.report.schedule.file import write_schedule
+    from makespan.report.schedule.picture import ScheduleView
 
     instance = question.instance
     schedule = one_run(instance, policy, choices)
@@ -179,26 +159,19 @@ def _one(
         csv=lambda: simulation.run_csv_row(instance, policy, schedule.makespan),
     )
     click.echo(said)
-    shown = drawn_window(schedule.makespan, first, end) if gantt else None
-    drawn = () if shown is None else gantt
-    if shown is not None:
-        _draw(instance, schedule, gantt, shown, verdict)
-    for line in written_lines(drawn) if output != QUIET else ():
+    lines = files.write(
+        schedule.makespan,
+        lambda path, shown: write_schedule(instance, schedule, path, ScheduleView(verdict, str(instance), shown)),
+    )
+    for line in lines if output != QUIET else ():
         remark(line, output)
     return DONE
 
 
-def _draw(instance: Instance, schedule: Schedule, paths: Sequence[Path], shown: "CycleWindow", title: str) -> None:
-    from makespan.report.schedule.file import write_schedule
-    from makespan.report.schedule.picture import ScheduleView
-
-    view = ScheduleView(title, str(instance), shown)
-    write_all(partial(write_schedule, instance, schedule, path, view) for path in paths)
-
-
-def _all(
-    question: NamedInstance, choices: Choices, seconds: float, output: str, plot: Path | None, *, many: bool
+def _run_all(
+    question: NamedInstance, choices: Choices, output: str, *, many: bool, seconds: float, plot: Path | None
 ) -> int:
+    """Run all policies, prove the worst and the best case, and tell both; return the exit code."""
     from makespan.proof.engines import Limits, solve
     from makespan.report.policy_gap import draw_policy_gap
 

@@ -104,21 +104,14 @@ def read_form(body: bytes) -> dict[str, str]:
     Raises:
         RefusedError: something else, or a field that the form does not have.
     """
+    known = {SOURCE, KIND, "time-limit", "best-case", *(field.name for part in form_fields() for field in part)}
     try:
-        given: dict[str, str] = msgspec.to_builtins(msgspec.json.decode(body, type=_values_of_form()))
+        given = msgspec.json.decode(body, type=dict[str, str])
+        if unknown := sorted(given.keys() - known):
+            raise msgspec.DecodeError(f"there is no field {unknown[0]!r:.60}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RefusedFieldError(SOURCE, f"these are no values of the form: {error}") from None
-    return given
-
-
-@cache
-def _values_of_form() -> type[msgspec.Struct]:
-    # Names of options are no identifiers: the fields of the struct have numbers, and JSON has the names.
-    names = [SOURCE, KIND, "time-limit", "best-case", *(field.name for part in form_fields() for field in part)]
-    own = {f"field{number}": name for number, name in enumerate(names)}
-    return msgspec.defstruct(
-        "Values", [(name, str, "") for name in own], rename=own, omit_defaults=True, forbid_unknown_fields=True
-    )
+    return {name: value for name, value in given.items() if value}
 
 
 def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: bool) -> FormQuestion:
