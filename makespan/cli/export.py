@@ -7,7 +7,7 @@ import click
 
 from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
-from makespan.cli.parameters import OneOf
+from makespan.cli.parameters import FILE, OneOf
 from makespan.cli.source import instances
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.output_file import check_writable, write_whole
@@ -32,13 +32,10 @@ from makespan.proof.engines.ilp.solver import MOST_TERMS
 @section(
     "Output",
     click.option(
-        "--model",
-        type=OneOf(["lp", "mps", "cp"]),
-        required=True,
-        help="ILP as LP or MPS, or CP-SAT as proto text",
+        "--model", type=OneOf(["lp", "mps", "cp"]), required=True, help="ILP as LP or MPS, or CP-SAT as proto text"
     ),
     click.option("--form", type=OneOf(FORMS), default="published", show_default=True, help="of the ILP"),
-    click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="the file to write"),
+    click.option("--output", "-o", type=FILE, required=True, help="the file to write"),
 )
 def command(
     model: str,

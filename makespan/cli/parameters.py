@@ -46,6 +46,7 @@ class FormType(click.ParamType[Any]):
 
 
 WARPS, SECONDS, SIZE = (FormType(form) for form in (options.WARPS, options.SECONDS, options.SIZE))
+FILE = click.Path(path_type=Path)
 
 
 def choice(name: str, among: str | Sequence[str], help: str, *, default: bool = True) -> Callable[[Any], Any]:
@@ -87,7 +88,7 @@ def _click_type(form: OptionForm) -> click.ParamType[Any]:
     if form.limits:
         return click.IntRange(*form.limits)
     if form is options.PATH:
-        return click.Path(path_type=Path)
+        return FILE
     return click.STRING if form is options.TEXT else FormType(form)
 
 

@@ -13,7 +13,7 @@ from makespan.cli import help_page
 from makespan.cli.gpu import GpuLaunch, gpu_launch
 from makespan.cli.options import SOLVE_OPTIONS, deadline_options, engine_options, gpu_options, source_options
 from makespan.cli.output import DATA, paint_verdicts
-from makespan.cli.parameters import WARPS
+from makespan.cli.parameters import FILE, WARPS
 from makespan.cli.question import SolveEffort
 from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
 from makespan.cli.source import given_machine, instances, kernel_question
@@ -59,11 +59,9 @@ _FOR_SOLVE = ("backend", "memory_limit", "threads", "seed", "deadline", "clock")
 @gpu_options
 @help_page.section(
     "Output",
-    click.option(
-        "--output", "-o", type=click.Path(path_type=Path), required=True, metavar="FILE.html", help="the page"
-    ),
+    click.option("--output", "-o", type=FILE, required=True, metavar="FILE.html", help="the page"),
     click.option("--curve", type=WARPS, metavar="A..B", help="also the worst case for these numbers of warps"),
-    click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, whose digest the page states"),
+    click.option("--bundle", type=FILE, help="leave the evidence, whose digest the page states"),
 )
 @help_page.section(
     "Effort",

@@ -21,6 +21,7 @@ from makespan.cli.output import (
     render,
     text_form,
 )
+from makespan.cli.parameters import FILE
 from makespan.cli.question import SolveEffort, instance_document, instances_on_sm
 from makespan.cli.running import INTERRUPTED, exit_code, interruptible, worst_code
 from makespan.cli.window import ResultFiles, gantt_option, window_options
@@ -54,7 +55,7 @@ _WIDTH_OF_OUTCOME = 11
 @format_option("csv")
 @section(
     "Output",
-    click.option("--bundle", type=click.Path(path_type=Path), help="leave the evidence, for 'makespan verify'"),
+    click.option("--bundle", type=FILE, help="leave the evidence, for 'makespan verify'"),
 )
 @gantt_option("the witness")
 @window_options

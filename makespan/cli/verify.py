@@ -6,6 +6,7 @@ import click
 
 from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import format_option, render
+from makespan.cli.parameters import FILE
 from makespan.cli.running import DONE, NO, UNDECIDED
 from makespan.host.text_file import read_bytes
 from makespan.verify import Outcome, Refused, Verdict, parse, verify
@@ -21,7 +22,7 @@ _EXIT_CODES = {Outcome.ACCEPTED: DONE, Outcome.REJECTED: NO, Outcome.UNPROVEN: U
         "makespan solve ptx/vecadd.ptx --block 256 --bundle evidence.json", "makespan verify evidence.json"
     ),
 )
-@click.argument("bundle", type=click.Path(path_type=Path))
+@click.argument("bundle", type=FILE)
 @format_option()
 def command(bundle: Path, output: str) -> int:
     """Check the evidence in BUNDLE, a file that 'solve --bundle' wrote, without the code that computed it.

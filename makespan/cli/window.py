@@ -9,6 +9,7 @@ import click
 
 from makespan.cli.help_page import Decorator, section
 from makespan.cli.output import refuse_twice, write_all
+from makespan.cli.parameters import FILE
 from makespan.host.errors import InputError
 from makespan.report.pictures import PICTURES
 from makespan.report.result.bundle import check_bundle_path
@@ -21,11 +22,7 @@ def gantt_option(what: str) -> Decorator:
     return section(
         "Output",
         click.option(
-            "--gantt",
-            type=click.Path(path_type=Path),
-            multiple=True,
-            metavar="FILE",
-            help=f"{what} as {' '.join(ENDS)}; can be repeated",
+            "--gantt", type=FILE, multiple=True, metavar="FILE", help=f"{what} as {' '.join(ENDS)}; can be repeated"
         ),
     )
 

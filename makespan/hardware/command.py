@@ -13,7 +13,7 @@ import click
 from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import kernel_options, machine_option, option
 from makespan.cli.output import format_option, quiet_option, refuse_twice, remark, render, text_form
-from makespan.cli.parameters import SECONDS
+from makespan.cli.parameters import FILE, SECONDS
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, NO, interruptible
 from makespan.cli.source import given_machine, kernel_question
@@ -96,15 +96,11 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
 )
 @section(
     "Output",
-    click.option(
-        "--from", "kept", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="judge these; no device"
-    ),
-    click.option(
-        "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUNS.jsonl", help="keep the runs"
-    ),
+    click.option("--from", "kept", type=FILE, metavar="RUNS.jsonl", help="judge these; no device"),
+    click.option("-o", "--output", "target", type=FILE, metavar="RUNS.jsonl", help="keep the runs"),
     click.option(
         "--counterexample",
-        type=click.Path(path_type=Path),
+        type=FILE,
         help=f"keeps the runs that are not below the bound, if any [default: {_COUNTEREXAMPLE}]",
     ),
 )
@@ -113,7 +109,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     click.option("--best-case", is_flag=True, help="also the shortest work-conserving schedule"),
     click.option("--time-limit", type=SECONDS, default=30.0, show_default=True, help="for each bound"),
 )
-@section("Output", click.option("--plot", type=click.Path(path_type=Path), help="a histogram: .png, .svg or .pdf"))
+@section("Output", click.option("--plot", type=FILE, help="a histogram: .png, .svg or .pdf"))
 @format_option()
 @quiet_option
 def command(

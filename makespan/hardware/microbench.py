@@ -8,7 +8,7 @@ import click
 
 from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import TEXT, format_option, render
-from makespan.cli.parameters import choice
+from makespan.cli.parameters import FILE, choice
 from makespan.cli.running import DONE, NO
 from makespan.estimates.commands.measure import write_program
 from makespan.host.errors import InputError
@@ -17,8 +17,6 @@ from makespan.model.machine.values import shown
 if TYPE_CHECKING:
     from makespan.hardware.sm_fit import IssueEvidence, MachineFit
     from makespan.model.machine import MachineFile
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(
@@ -30,8 +28,8 @@ _PATH = click.Path(path_type=Path)
 )
 @choice("--emit", "cuda", "write the program that measures", default=False)
 @click.option("--operation", "operations", multiple=True, metavar="NAME", help="of --emit: this one only, and others")
-@click.option("-o", "--output", "target", type=_PATH, metavar="DIR|FILE.toml", help="folder, or machine file")
-@click.option("--fit", "csv", type=_PATH, metavar="SAMPLES.csv", help="numbers from samples")
+@click.option("-o", "--output", "target", type=FILE, metavar="DIR|FILE.toml", help="folder, or machine file")
+@click.option("--fit", "csv", type=FILE, metavar="SAMPLES.csv", help="numbers from samples")
 @click.option("--machine", metavar="NAME|FILE.toml", help="of --fit: which classes there are, and all else")
 @format_option(what="of the fit")
 def command(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from makespan.cli.parameters import FILE
 from makespan.cli.progress import progress
 from makespan.cli.question import QuestionData
 from makespan.cli.question_key import question_key
@@ -20,12 +21,8 @@ from makespan.many.sweep.running import SweepTally, WorkerCrew, local_crew, run_
 from makespan.many.sweep.store import open_store
 from makespan.many.sweep.workshop import Workshop
 
-table_option = click.option(
-    "-o", "--output", "table", type=click.Path(path_type=Path), required=True, help="the table, SQLite; it is kept"
-)
-bundles_option = click.option(
-    "--bundles", type=click.Path(path_type=Path), metavar="DIR", help="leave the evidence of new answers"
-)
+table_option = click.option("-o", "--output", "table", type=FILE, required=True, help="the table, SQLite; it is kept")
+bundles_option = click.option("--bundles", type=FILE, metavar="DIR", help="leave the evidence of new answers")
 WORKERS = click.IntRange(1, 1024)
 
 

@@ -14,6 +14,7 @@ from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.lazy import CommandRow, LazyGroup
 from makespan.cli.options import SOLVE_OPTIONS, engine_options
 from makespan.cli.output import DATA, format_option, render
+from makespan.cli.parameters import FILE
 from makespan.cli.progress import notice, progress
 from makespan.cli.question import from_folder, question_instance
 from makespan.cli.running import BAD_INPUT, BUG, DONE, INTERRUPTED, NO
@@ -72,7 +73,7 @@ def command() -> None:
 
 _library_options = section(
     "Library",
-    click.argument("folder", metavar="LIBRARY", type=click.Path(path_type=Path)),
+    click.argument("folder", metavar="LIBRARY", type=FILE),
     click.option("--family", "families", multiple=True, metavar="NAME", help="the instances of this family alone"),
     click.option("--instance", "names", multiple=True, metavar="NAME", help="this instance alone"),
 )
@@ -81,13 +82,13 @@ _update_options = section(
     click.option("--update", is_flag=True, help=f"write bounds that are better than known ones into {claims.KNOWN}"),
     click.option(
         "--evidence",
-        type=click.Path(path_type=Path),
+        type=FILE,
         default=Path(),
         metavar="DIR",
         help="where contradictions are kept as files [default: here]",
     ),
 )
-_results_argument = click.argument("results", nargs=-1, type=click.Path(path_type=Path))
+_results_argument = click.argument("results", nargs=-1, type=FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,9 +327,7 @@ def run(
 )
 @_library_options
 @_results_argument
-@click.option(
-    "--bundles", type=click.Path(path_type=Path), metavar="DIR", help="evidence as DIGEST.json, to be verified"
-)
+@click.option("--bundles", type=FILE, metavar="DIR", help="evidence as DIGEST.json, to be verified")
 @_update_options
 def check(
     folder: Path,

@@ -11,7 +11,7 @@ import click
 from makespan.cli.help_page import HelpCommand, examples, section
 from makespan.cli.options import source_options
 from makespan.cli.output import paint_verdicts, quiet_option, refuse_twice, write_all
-from makespan.cli.parameters import SECONDS, SIZE, FormType
+from makespan.cli.parameters import FILE, SECONDS, SIZE, FormType
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED, interruptible
 from makespan.cli.source import instances
 from makespan.host.errors import InputError
@@ -84,7 +84,7 @@ def _range(item: str) -> range | None:
         "--output",
         "-o",
         "outputs",
-        type=click.Path(path_type=Path),
+        type=FILE,
         multiple=True,
         metavar="FILE",
         help="a picture (.png, .svg, .pdf) or data (.csv, .json); can be repeated",

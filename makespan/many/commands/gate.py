@@ -9,6 +9,7 @@ import click
 
 from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.output import quiet_option
+from makespan.cli.parameters import FILE
 from makespan.cli.progress import progress
 from makespan.cli.question import QuestionData, from_folder, read_question, solve_question
 from makespan.cli.running import BAD_INPUT, GATE, worst_code
@@ -24,8 +25,8 @@ _UNNAMED = {"source", "deadline", "clock", "time-limit", "memory-limit", "thread
 
 
 @click.command("gate", cls=HelpCommand, epilog=examples("makespan gate gate.toml --junit makespan.xml"))
-@click.argument("spec_path", metavar="SPEC.toml", type=click.Path(path_type=Path))
-@click.option("--junit", "report", type=click.Path(path_type=Path), metavar="FILE.xml", help="leave a report for CI")
+@click.argument("spec_path", metavar="SPEC.toml", type=FILE)
+@click.option("--junit", "report", type=FILE, metavar="FILE.xml", help="leave a report for CI")
 @quiet_option
 def command(spec_path: Path, report: Path | None, quiet: bool) -> int:
     """Is the worst case of every kernel in time? What 'solve --deadline' says of one, for all of a file.

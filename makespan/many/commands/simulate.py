@@ -18,7 +18,7 @@ from makespan.cli.output import (
     render,
     text_form,
 )
-from makespan.cli.parameters import SECONDS, OneOf, choice
+from makespan.cli.parameters import FILE, SECONDS, OneOf, choice
 from makespan.cli.running import DONE, exit_code, interruptible, worst_code
 from makespan.cli.source import instances
 from makespan.cli.window import ResultFiles, gantt_option, window_options
@@ -44,11 +44,7 @@ ALL = "all"
 @section(
     "Policy",
     click.option(
-        "--policy",
-        type=OneOf([*POLICIES, ALL]),
-        default=ALL,
-        show_default=True,
-        help="who goes first; or a table",
+        "--policy", type=OneOf([*POLICIES, ALL]), default=ALL, show_default=True, help="who goes first; or a table"
     ),
     choice("--ranges latency", LATENCIES, "which latency, where there is a range"),
     choice("--route path", PATHS, "of every warp, where its kernel leaves a choice"),
@@ -72,9 +68,7 @@ ALL = "all"
 @format_option("csv")
 @gantt_option("one run")
 @window_options
-@section(
-    "Output", click.option("--plot", type=click.Path(path_type=Path), help="draw the table of all: .png, .svg or .pdf")
-)
+@section("Output", click.option("--plot", type=FILE, help="draw the table of all: .png, .svg or .pdf"))
 @quiet_option
 def command(
     policy: str,

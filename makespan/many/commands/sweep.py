@@ -7,7 +7,7 @@ import click
 from makespan.cli.help_page import HelpCommand, examples
 from makespan.cli.lazy import CommandRow, LazyGroup
 from makespan.cli.output import quiet_option
-from makespan.cli.parameters import SECONDS
+from makespan.cli.parameters import FILE, SECONDS
 from makespan.cli.running import DONE, INTERRUPTED, UNDECIDED
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.many.commands.asking import WORKERS, QuestionRun, bundles_option, table_option
@@ -58,7 +58,7 @@ def command() -> None:
         "makespan sweep warps.toml -o warps.sqlite", "makespan sweep warps.toml -o warps.sqlite --retry-failed"
     ),
 )
-@click.argument("spec", metavar="SPEC.toml", type=click.Path(path_type=Path))
+@click.argument("spec", metavar="SPEC.toml", type=FILE)
 @table_option
 @click.option("--workers", type=WORKERS, help="processes here [default: one for each core]")
 @click.option("--scheduler", metavar="ADDRESS", help="of a dask.distributed cluster, such as tcp://10.0.0.1:8786")
@@ -115,8 +115,8 @@ def _tell_tally(tally: SweepTally, table: Path) -> int:
         "makespan sweep plot warps.sqlite --by capacity -o times.png",
     ),
 )
-@click.argument("table", metavar="TABLE", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="a picture: .png, .svg, .pdf")
+@click.argument("table", metavar="TABLE", type=FILE)
+@click.option("-o", "--output", type=FILE, required=True, help="a picture: .png, .svg, .pdf")
 @click.option("--over", multiple=True, metavar="OPTION", help="the axis of curves; twice: the axes of a map")
 @click.option("--by", metavar="OPTION", help="a curve for each value")
 @click.option("--where", multiple=True, metavar="OPTION=VALUE", help="only such questions; can be repeated")
@@ -138,8 +138,8 @@ def plot(table: Path, output: Path, over: tuple[str, ...], by: str | None, where
 
 
 @click.command("export", cls=HelpCommand, epilog=examples("makespan sweep export warps.sqlite -o warps.csv"))
-@click.argument("table", metavar="TABLE", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="a file .csv or .parquet")
+@click.argument("table", metavar="TABLE", type=FILE)
+@click.option("-o", "--output", type=FILE, required=True, help="a file .csv or .parquet")
 def export(table: Path, output: Path) -> None:
     """Write all questions of a table with their answers, or with the reason why there is none."""
     check_table_path(output)
