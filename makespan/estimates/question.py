@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from makespan.estimates import kleimenov_popova as model
-from makespan.estimates.estimate import Estimate, Origin
-from makespan.estimates.hong_kim.counts import coalescing, count
-from makespan.estimates.hong_kim.explained import estimate_launch
+from makespan.estimates.estimate import Estimate
+from makespan.estimates.hong_kim.launch import coalescing, estimate_profile
 from makespan.estimates.kleimenov_popova.explained import explained_estimate
 from makespan.estimates.kleimenov_popova.thread_time import LoopRule
 from makespan.estimates.kleimenov_popova.waves import WORST_CASE_CACHE, SyncUnit
@@ -69,10 +68,7 @@ def hong_kim(question: LaunchQuestion, gpu: Gpu, active_blocks: int | None = Non
     Raises:
         InputError: numbers of the GPU that are not known, each with how to get it; or see `Question.profile`.
     """
-    profiled = question.profile(coalescing(gpu))
-    counted = count(profiled, active_blocks_per_sm=active_blocks)
-    about: dict[str, Any] = {"origin": Origin.DERIVED, "notes": counted.notes, "warnings": profiled.notes}
-    return estimate_launch(gpu, counted.kernel, **about, **variant)
+    return estimate_profile(gpu, question.profile(coalescing(gpu)), active_blocks=active_blocks, **variant)
 
 
 def kleimenov_popova(

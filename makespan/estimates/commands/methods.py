@@ -106,8 +106,7 @@ def _of_counts(
     text: str, asked: LaunchOptions, gpu: "Gpu", active_blocks: int | None, variant: dict[str, Any]
 ) -> "Estimate":
     from makespan.estimates.hong_kim import HongKimKernel
-    from makespan.estimates.hong_kim.explained import estimate_launch
-    from makespan.estimates.hong_kim.inputs import counts
+    from makespan.estimates.hong_kim.launch import counts, estimate_launch
     from makespan.kernels import flow
 
     asked.refuse("--counts says what a thread executes", "block", "grid", "regs", "smem")

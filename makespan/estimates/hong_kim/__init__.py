@@ -9,15 +9,6 @@
 50728.1875
 """
 
-from makespan.estimates.hong_kim.inputs import HongKimGPU, HongKimKernel
-from makespan.estimates.hong_kim.model import Bound, Case, HongKimResult, cycles_to_seconds, estimate
+from makespan.estimates.hong_kim.model import Bound, Case, HongKimGPU, HongKimKernel, HongKimResult, estimate
 
-__all__ = [
-    "Bound",
-    "Case",
-    "HongKimGPU",
-    "HongKimKernel",
-    "HongKimResult",
-    "cycles_to_seconds",
-    "estimate",
-]
+__all__ = ["Bound", "Case", "HongKimGPU", "HongKimKernel", "HongKimResult", "estimate"]

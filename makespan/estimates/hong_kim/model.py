@@ -3,21 +3,242 @@
 MWP is the number of warps of an SM that have memory requests in flight at the same time; CWP the number whose
 computation fits into one warp's wait for memory, itself included. Source of all equations: S. Hong and H. Kim, "An
 analytical model for a GPU architecture with memory-level and thread-level parallelism awareness", ISCA 2009; their
-numbers stand in the notes of the symbols.
+numbers stand in the notes of the symbols. Source of the throughputs: an undated slide deck by Ostapenko, Southern
+Federal University, which ports the model to an AMD GPU.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from math import ceil
-from typing import Literal
+from math import ceil, isfinite
+from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 from makespan.estimates.estimate import ModelQuantity, Origin
-from makespan.estimates.hong_kim.computation import CompModel, chosen_comp_model, comp_cycles
-from makespan.estimates.hong_kim.inputs import LANE_BYTES, HongKimGPU, HongKimKernel, exact
 from makespan.host.errors import InputError
-from makespan.model.machine.occupancy import Occupancy, occupancy
+from makespan.model.machine.occupancy import Occupancy, SmLimits, occupancy
+from makespan.model.machine.values import shown
+
+RealNumber: TypeAlias = int | float | Fraction
+
+# Larger numbers, and positive ones below its inverse, are typing errors; within it no result overflows a float.
+LARGEST = 10**18
+
+
+def exact(value: object, what: str, *, positive: bool = False) -> Fraction:
+    """Return the number, which must be finite and not negative; `what` names it in messages.
+
+    A float is the shortest decimal that prints like it: 1.35 is 27/20, as its writer meant.
+
+    Raises:
+        InputError: no number, or one out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):  # True is an int to Python
+        raise InputError(f"{what} must be a number, not {shown(value)}")
+    if isinstance(value, float) and not isfinite(value):
+        raise InputError(f"{what} must be finite, not {value}")
+    text = str(value) if isinstance(value, Fraction) else shown(value)
+    if value < 0 or (positive and value == 0):
+        raise InputError(f"{what} must be {'above 0' if positive else 'at least 0'}, not {text}")
+    if value > LARGEST or 0 < value * LARGEST < 1:  # so that no result overflows a float
+        raise InputError(f"{what} must be within 1e-18..1e18, not {text}")
+    # the decimal that was meant, not its binary neighbour
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def whole(value: object, what: str, *, least: int = 1) -> int:
+    """Return the whole number of at least `least`; raises as `exact` does."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{what} must be a whole number, not {shown(value)}")
+    if not least <= value <= LARGEST:
+        raise InputError(f"{what} must be at least {least} and at most 1e18, not {shown(value)}")
+    return value
+
+
+LANE_BYTES = 4  # of a load of unknown width: one float a lane, 128 bytes for a warp of 32
+_MEASURED = ("mem_ld", "departure_del_coal", "departure_del_uncoal", "issue_cycles")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HongKimGPU:
+    """A GPU as the model sees it. NVIDIA's words; on AMD an SM is a compute unit, a warp a wavefront.
+
+    Args:
+        limits: what an SM holds, and the threads of a warp.
+        issue_cycles: to issue one instruction for a warp; None if only operations of the `throughput` table are issued.
+        freq_ghz: clock of the SM.
+        mem_bw_gbs: of the device memory, 1 GB = 10^9 bytes.
+        mem_ld: cycles until a load of an idle memory is answered; None until measured, as are the next two.
+        departure_del_coal: cycles, at least, between two coalesced requests of an SM.
+        departure_del_uncoal: cycles, at least, between two transactions of an uncoalesced request.
+        uncoal_per_mw: transactions of an uncoalesced request, for kernels of which they are not known; None is one for
+            each thread of a warp.
+        throughput: operations per cycle and SM, by operation, where they differ from the issue of an instruction.
+
+    Raises:
+        InputError: a number that is negative, infinite or none, or zero where that means nothing.
+    """
+
+    limits: SmLimits
+    sms: int
+    freq_ghz: RealNumber
+    mem_bw_gbs: RealNumber
+    issue_cycles: RealNumber | None = None
+    mem_ld: RealNumber | None = None
+    departure_del_coal: RealNumber | None = None
+    departure_del_uncoal: RealNumber | None = None
+    uncoal_per_mw: RealNumber | None = None
+    throughput: Mapping[str, RealNumber] = field(default_factory=dict)
+    name: str = "GPU"
+
+    def __post_init__(self) -> None:
+        whole(self.sms, "sms")
+        for name in ("freq_ghz", "mem_bw_gbs"):
+            exact(getattr(self, name), name, positive=True)
+        for name in _MEASURED:
+            if getattr(self, name) is not None:
+                exact(getattr(self, name), name, positive=name in ("issue_cycles", "mem_ld"))
+        if self.uncoal_per_mw is not None and exact(self.uncoal_per_mw, "uncoal_per_mw") < 1:
+            raise InputError(f"uncoal_per_mw must be at least 1, not {self.uncoal_per_mw}")
+        for operation, rate in self.throughput.items():
+            exact(rate, f"throughput of {operation}", positive=True)
+        # a copy: the caller may change its own
+        object.__setattr__(self, "throughput", MappingProxyType(dict(self.throughput)))
+
+    @property
+    def warp_size(self) -> int:
+        """Return the number of threads of a warp."""
+        return self.limits.warp_size
+
+    def measured(self, name: str) -> Fraction:
+        """Return a parameter in cycles that a microbenchmark measures.
+
+        Raises:
+            InputError: it was not measured; names the microbenchmark.
+        """
+        value = getattr(self, name)
+        if value is None:
+            command = f"makespan measure {'throughput' if name == 'issue_cycles' else 'memory'}"
+            raise InputError(f"GPU {self.name}: {name} is not known; measure it with `{command}`, or give it")
+        return exact(value, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HongKimKernel:
+    """A kernel and its launch; instructions are dynamic, of one thread, and may be means.
+
+    Args:
+        comp_insts: all instructions but accesses to device memory and barriers.
+        coal_mem_insts: accesses to device memory that are coalesced; `uncoal_mem_insts` those that are not.
+        synch_insts: barriers, which count neither as computation nor as memory.
+        uncoal_per_mw: transactions of one uncoalesced request of a warp; None leaves it to the GPU.
+        load_bytes_per_warp: of a request; None is 4 bytes for each thread of a warp.
+        regs_per_thread: None if not known, which then does not limit the resident blocks.
+        smem_per_block: bytes of shared memory, static and dynamic.
+        active_blocks_per_sm: resident blocks, in place of what occupancy and grid allow.
+        operations: those among the `comp_insts` that have names in a table of throughputs.
+
+    Raises:
+        InputError: a number out of range, or no instruction at all.
+    """
+
+    threads_per_block: int
+    blocks: int
+    comp_insts: RealNumber
+    coal_mem_insts: RealNumber = 0
+    uncoal_mem_insts: RealNumber = 0
+    synch_insts: RealNumber = 0
+    uncoal_per_mw: RealNumber | None = None
+    load_bytes_per_warp: RealNumber | None = None
+    regs_per_thread: int | None = None
+    smem_per_block: int | None = None
+    active_blocks_per_sm: int | None = None
+    operations: Mapping[str, RealNumber] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        whole(self.threads_per_block, "threads_per_block")
+        whole(self.blocks, "blocks")
+        counts = [exact(getattr(self, name), name) for name in ("comp_insts", "coal_mem_insts", "uncoal_mem_insts")]
+        exact(self.synch_insts, "synch_insts")
+        if not sum(counts):
+            raise InputError("comp_insts + coal_mem_insts + uncoal_mem_insts is 0: a kernel has instructions")
+        if self.uncoal_per_mw is not None and exact(self.uncoal_per_mw, "uncoal_per_mw") < 1 and counts[2]:
+            raise InputError(
+                f"uncoal_per_mw must be at least 1 where requests are uncoalesced, not {self.uncoal_per_mw}"
+            )
+        if self.load_bytes_per_warp is not None:
+            exact(self.load_bytes_per_warp, "load_bytes_per_warp", positive=True)
+        for name in ("regs_per_thread", "smem_per_block"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name, least=0)
+        if self.active_blocks_per_sm is not None:
+            whole(self.active_blocks_per_sm, "active_blocks_per_sm")
+        named = sum(exact(count, f"operations {name}") for name, count in self.operations.items())
+        if named > counts[0]:  # named operations are a part of comp_insts
+            raise InputError(f"operations: {float(named):g} are more than the {float(counts[0]):g} comp_insts")
+        object.__setattr__(self, "operations", MappingProxyType(dict(self.operations)))
+
+    @property
+    def mem_insts(self) -> Fraction:
+        """Return the number of accesses to device memory."""
+        return Fraction(exact(self.coal_mem_insts, "") + exact(self.uncoal_mem_insts, ""))
+
+    @property
+    def total_insts(self) -> Fraction:
+        """Return all instructions but barriers."""
+        return self.mem_insts + exact(self.comp_insts, "")
+
+
+CompModel = Literal["uniform", "throughput"]
+
+
+def comp_cycles(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None = None) -> Fraction:
+    """Return the cycles in which one warp issues all its instructions, (11).
+
+    Args:
+        model: `uniform` charges `issue_cycles` for every instruction, as published for NVIDIA; `throughput` charges a
+            warp-wide operation of the table warp_size / throughput. None: the table, if it has an operation of the
+            kernel.
+
+    Raises:
+        InputError: `throughput` for a kernel none of whose operations the table names.
+    """
+    known = priced_operations(gpu, kernel, model)
+    others = kernel.total_insts - sum(known.values())  # instructions without a price of their own
+    priced = (count * gpu.warp_size / exact(gpu.throughput[name], name) for name, count in known.items())
+    return (others * gpu.measured("issue_cycles") if others else Fraction(0)) + sum(priced)
+
+
+def priced_operations(gpu: HongKimGPU, kernel: HongKimKernel, model: CompModel | None) -> dict[str, Fraction]:
+    """Return the operations of a kernel that `comp_cycles` charges by the table; raises as it does."""
+    named = kernel.operations.items() if model != "uniform" else ()
+    known = {name: exact(count, name) for name, count in named if name in gpu.throughput}
+    if model == "throughput" and not known:
+        raise InputError(
+            f"GPU {gpu.name}: the throughput model has no operation of this kernel to charge for;"
+            f" known: {', '.join(gpu.throughput) or 'none'}; measure them with `makespan measure throughput`"
+        )
+    return known
+
+
+def operations_per_cycle(
+    *, global_size: int, operations: int, seconds: RealNumber, clock_mhz: RealNumber, compute_units: int
+) -> Fraction:
+    """Return the throughput of one SM or compute unit, in operations per cycle.
+
+    Args:
+        global_size: work-items, or threads.
+        operations: of each of them; an operation on a vector counts for its components.
+        seconds: for all of them.
+
+    Source: the slide deck, global_work_size N / (T GpuMHz computeUnits 10^6).
+    """
+    work = whole(global_size, "global_size") * whole(operations, "operations")
+    # MHz, so 10^6
+    cycles = exact(seconds, "seconds", positive=True) * exact(clock_mhz, "clock_mhz", positive=True) * 10**6
+    return Fraction(work) / (cycles * whole(compute_units, "compute_units"))
+
 
 Variant = Literal["isca09", "issue-bounded"]
 Rep = Literal["real", "ceil"]  # how often an SM is filled: a real number as published, or whole waves
@@ -115,8 +336,8 @@ def estimate(
     put("total_insts", kernel.total_insts, "", "without barriers")
     if memory_insts:
         _memory_parallelism(symbols, gpu, kernel)
-    uniform = chosen_comp_model(gpu, kernel, comp_model) == "uniform"
-    charged = "issue_cycles for each instruction" if uniform else "by the table of throughputs"
+    by_table = priced_operations(gpu, kernel, comp_model)
+    charged = "by the table of throughputs" if by_table else "issue_cycles for each instruction"
     computation = put("Comp_cycles", comp_cycles(gpu, kernel, comp_model), "cycles", f"(11) {charged}")
     if memory_insts:
         full = put("CWP_full", (of["Mem_cycles"] + computation) / computation, "warps", "(12)")

@@ -10,8 +10,7 @@ from math import sqrt
 from statistics import median
 from typing import Literal
 
-from makespan.estimates.hong_kim.computation import operations_per_cycle
-from makespan.estimates.hong_kim.inputs import exact
+from makespan.estimates.hong_kim.model import exact, operations_per_cycle
 from makespan.estimates.line import FittedLine, fit_line
 from makespan.estimates.microbench.parameter import BANDWIDTH_LIMITED, LEAST_R_SQUARED, TOO_FEW, Parameter
 from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, MicrobenchSample

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from makespan.estimates.hong_kim.inputs import HongKimGPU, HongKimKernel
-from makespan.estimates.hong_kim.model import HongKimResult, estimate
+from makespan.estimates.hong_kim.model import HongKimGPU, HongKimKernel, HongKimResult, estimate
 from makespan.host.errors import InputError
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from makespan.estimates.hong_kim import HongKimKernel
-from makespan.estimates.hong_kim.explained import estimate_launch
+from makespan.estimates.hong_kim.launch import estimate_launch
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from tests.command import Outcome, Runner

@@ -19,12 +19,10 @@ from makespan.estimates.hong_kim import (
     HongKimGPU,
     HongKimKernel,
     HongKimResult,
-    cycles_to_seconds,
     estimate,
 )
-from makespan.estimates.hong_kim.computation import comp_cycles, operations_per_cycle
-from makespan.estimates.hong_kim.explained import estimate_launch
-from makespan.estimates.hong_kim.inputs import RealNumber, of_gpu
+from makespan.estimates.hong_kim.launch import estimate_launch, of_gpu
+from makespan.estimates.hong_kim.model import RealNumber, comp_cycles, cycles_to_seconds, operations_per_cycle
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.occupancy import SmLimits
@@ -550,14 +548,14 @@ def test_a_kernel_that_cannot_be_is_refused(changes: dict[str, Any], said: str) 
         (
             {"mem_ld": None},
             {},
-            "mem_ld is not known; measure it with the latency kernel of `makespan measure memory`",
+            "mem_ld is not known; measure it with `makespan measure memory`, or give it",
         ),
         (
             {"departure_del_uncoal": None},
             {},
-            "departure_del_uncoal is not known; measure it with the uncoalesced kernel",
+            "departure_del_uncoal is not known; measure it with `makespan measure memory`",
         ),
-        ({"issue_cycles": None}, {}, "issue_cycles is not known; measure it with the kernels of `makespan measure"),
+        ({"issue_cycles": None}, {}, "issue_cycles is not known; measure it with `makespan measure throughput`"),
         ({"limits": SmLimits(32)}, {"active_blocks_per_sm": None}, "no limit is, for blocks, warps"),
     ],
 )
