@@ -16,7 +16,7 @@ from makespan.kernels import kernel_file
 from makespan.model.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.estimates.microbench.parameter import Parameter
+    from makespan.estimates.microbench.fit import Parameter
     from makespan.estimates.microbench.samples import MicrobenchSample, SampleColumns
     from makespan.estimates.opencl import Opened
     from makespan.model.machine.gpus import Gpu

@@ -7,20 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from statistics import median
+from statistics import mean, median, stdev
 from typing import Literal
 
 from makespan.estimates.hong_kim.model import exact, operations_per_cycle
 from makespan.estimates.line import FittedLine, fit_line
-from makespan.estimates.microbench.parameter import BANDWIDTH_LIMITED, LEAST_R_SQUARED, TOO_FEW, Parameter
 from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, MicrobenchSample
 from makespan.host.errors import InputError, MeasurementError
 from makespan.model.machine.gpu_keys import KEYS
-from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.gpus import DatumStatus, Gpu, GpuDatum, gpu_datum
 from makespan.model.machine.values import shown
 
 Method = Literal["slope", "single", "whole-gpu"]
 
+LEAST_R_SQUARED = Fraction(98, 100)  # below, the times are on no line
+TOO_FEW = "two times only: nothing says how well they fit"
+BANDWIDTH_LIMITED = "bandwidth_limited: within 5 % of the distance that the bandwidth causes"
 LOAD_BYTES = 4  # of a thread: the memory kernels load one float
 LEAST_POINTS = 4
 BANDWIDTH_MARGIN = Fraction(105, 100)
@@ -38,6 +40,60 @@ _KEYS = {
 }
 _MEM_LD, _DEPARTURE = "hong_kim.mem_ld", {"coalesced": "hong_kim.departure_del_coal"}
 _DEPARTURE["uncoalesced"] = "hong_kim.departure_del_uncoal"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a GPU that was fitted to samples.
+
+    Args:
+        key: in a GPU description.
+        error: standard error, in the unit of the value; None if there are too few points for one.
+        r_squared: of the line it is the slope of; None if it is none.
+        note: from what it was computed.
+        doubts: what speaks against it.
+    """
+
+    key: str
+    value: Fraction
+    error: float | None
+    r_squared: Fraction | None
+    note: str
+    doubts: tuple[str, ...] = ()
+
+    def datum(self) -> GpuDatum:
+        """Return the number for a GPU description."""
+        sure = "" if self.error is None else f", standard error {self.error:.3g}"
+        fit = "" if self.r_squared is None else f", R^2 {float(self.r_squared):.6f}"
+        source = "; ".join([f"microbenchmark, {self.note}{sure}{fit}", *self.doubts])
+        return gpu_datum(self.key, float(self.value), source=source, status=DatumStatus.MEASURED)
+
+    def document(self) -> dict[str, object]:
+        """Return the number as plain data."""
+        return {
+            "key": self.key,
+            "value": float(self.value),
+            "unit": self.datum().unit,
+            "standard_error": self.error,
+            "r_squared": None if self.r_squared is None else float(self.r_squared),
+            "bandwidth_limited": BANDWIDTH_LIMITED in self.doubts,
+            "note": self.note,
+            "doubts": list(self.doubts),
+        }
+
+    def accepted(self, *, force: bool) -> "Parameter":
+        """Return the parameter, with a doubt if `force` takes a bad fit.
+
+        Raises:
+            MeasurementError: it does not.
+        """
+        if self.r_squared is None or self.r_squared >= LEAST_R_SQUARED:
+            return self
+        doubt = f"R^2 is {float(self.r_squared):.4f}, below {float(LEAST_R_SQUARED)}"
+        if not force:
+            name = self.key.partition(".")[2]
+            raise MeasurementError(f"{name}: {doubt}: the times are not on a line; measure again, or --force")
+        return replace(self, doubts=(*self.doubts, doubt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +293,16 @@ def fit_launch(samples: Iterable[MicrobenchSample], source: str, *, force: bool 
     found = []
     for (warps,), runs in sorted(_runs(samples).items(), key=lambda item: int(item[0][0])):
         runs.needs(2)
-        line, mean = fit_line(runs.all), float(_mean([time for _, time in runs.all])[0])
+        line, average = fit_line(runs.all), float(mean(time for _, time in runs.all))
         if min(line.slope, line.intercept) < 0:
             raise MeasurementError(
                 f"blocks of {warps} warps: launch time {float(line.slope):g} s/block * blocks +"
                 f" {float(line.intercept):g} s cannot be negative; measure again, with larger grids or more repetitions"
             )
-        doubts = (TOO_FEW,) if line.scatter is None else _scatter_notes(line, line.scatter / mean, warps, force=force)
-        said = "" if line.scatter is None else f", times about it by {line.scatter / mean:.2%} of their mean"
+        doubts = (
+            (TOO_FEW,) if line.scatter is None else _scatter_notes(line, line.scatter / average, warps, force=force)
+        )
+        said = "" if line.scatter is None else f", times about it by {line.scatter / average:.2%} of their mean"
         for name, value, error in (
             ("x1", line.slope, line.slope_error),
             ("x2", line.intercept, line.intercept_error),
@@ -264,11 +322,8 @@ def _scatter_notes(line: FittedLine, share: float, warps: str, *, force: bool) -
 
 
 def _mean(values: Sequence[Fraction]) -> tuple[Fraction, float | None]:
-    mean = sum(values, Fraction(0)) / len(values)
-    if len(values) == 1:
-        return mean, None
-    scatter = sum(((value - mean) ** 2 for value in values), Fraction(0)) / (len(values) - 1)
-    return mean, sqrt(scatter / len(values))
+    """Return the mean and its standard error; one value has none."""
+    return mean(values), None if len(values) == 1 else stdev(values) / sqrt(len(values))
 
 
 def _divisor_text(per: Fraction) -> str:

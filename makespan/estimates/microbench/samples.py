@@ -117,8 +117,12 @@ def text(samples: Iterable[MicrobenchSample], table: SampleColumns) -> str:
     """Return the text of a file that `read` reads; all samples are in the unit of the first."""
     several = list(samples)
     unit = "seconds" if several[0].in_seconds else "cycles"
-    rows = (",".join([*sample.what, *map(str, sample.counts), repr(float(sample.time))]) for sample in several)
-    return "\n".join([",".join((*table.columns, unit)), *rows]) + "\n"
+    rows = [",".join((*table.columns, unit))]
+    for sample in several:
+        what, counts = iter(sample.what), map(str, sample.counts)
+        cells = [next(counts if column in table.counts else what) for column in table.columns]
+        rows.append(",".join([*cells, repr(float(sample.time))]))
+    return "\n".join(rows) + "\n"
 
 
 def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:

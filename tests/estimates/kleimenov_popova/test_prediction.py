@@ -20,7 +20,7 @@ from makespan.estimates.kleimenov_popova.prediction import relative_error
 from makespan.estimates.kleimenov_popova.thread_time import LoopRule, Repeat, Sequence, thread_time, unrolled_times
 from makespan.estimates.kleimenov_popova.waves import SyncUnit
 from makespan.estimates.microbench import fit
-from makespan.estimates.microbench.parameter import Parameter
+from makespan.estimates.microbench.fit import Parameter
 from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels.flow import launch

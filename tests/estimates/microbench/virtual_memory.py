@@ -66,3 +66,7 @@ class DepartureQueue:
         generator = random.Random(self.seed)
         errors = (Fraction(generator.gauss(0, self.noise)) for _ in range(len(samples) * repeats))
         return tuple(replace(s, time=s.time * (1 + error)) for s, error in zip(samples * repeats, errors, strict=True))
+
+
+QUADRO = DepartureQueue(latency=420, departure_coal=4, departure_uncoal=10, uncoal_per_mw=32)
+GTX280 = DepartureQueue(latency=450, departure_coal=4, departure_uncoal=40, uncoal_per_mw=12)
