@@ -13,7 +13,7 @@ from makespan import Instance, Limits, Result, Status
 from makespan.host.errors import UnsupportedError
 from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.simulate import POLICIES, Choices, replay, run
-from makespan.proof.bounds import CLOSED_FORMS, any_units, closed_form, least_possible, pessimistic, phases, theorem_1s
+from makespan.proof.bounds import CLOSED_FORMS, any_units, closed_form, least_possible, pessimistic, phases
 from makespan.proof.bounds.pessimistic import KNOWS as ANY_UNITS_KNOWS
 from makespan.proof.bounds.theorem_1s import bound as theorem_1s_of_any
 from makespan.proof.engines import solve
@@ -23,9 +23,6 @@ from makespan.verify import Outcome, parse, verify
 
 MOST_DEFINED = 500
 """Steps of an instance of which the definition is asked, too: it takes a thousand times as long."""
-
-OTHER_CLOSED_FORMS = tuple(form for form in CLOSED_FORMS if form is not theorem_1s)
-"""Besides the pessimistic bound, which on a multiprocessor is theorem 1S."""
 
 BACKENDS = {"auto": 1, "search": 1, "certificate": 10, "cpsat": 50, "ilp": 50}
 """Those that solve instances, and every how many of the instances that are solved."""
@@ -45,7 +42,7 @@ def claims(instance: Instance) -> Claims:
     if not instance.beyond(ANY_UNITS_KNOWS):
         most["any units"] = any_units(instance)
     for one in dict.fromkeys((instance, instance.relaxed)):
-        for form in OTHER_CLOSED_FORMS:
+        for form in CLOSED_FORMS:
             if (found := form(one)) is not None:
                 most[found.evidence] = min(found.upper, most.get(found.evidence, found.upper))
     if instance.has_barriers and (cut := phases(instance)) is not None:

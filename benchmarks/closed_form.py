@@ -26,7 +26,7 @@ from makespan.model.feature import MULTIPROCESSOR
 from makespan.model.machine import Latency, UnitClass
 from makespan.model.program import BARRIER, ProgramPlace
 from makespan.model.result import Upper, UpperBound
-from makespan.proof.bounds import CLOSED_FORMS, pessimistic
+from makespan.proof.bounds import CLOSED_FORMS, pessimistic, theorem_1s
 from makespan.proof.engines.search import plain, sm_states
 from makespan.verify import pessimistic as again
 from makespan.verify.proving import RULES
@@ -125,7 +125,7 @@ def judge(one: Instance, patience: float) -> tuple[str, ...]:
     """What there is to count of an instance."""
     search = sm_states if MULTIPROCESSOR & one.features.keys() else plain
     exact = search.solve(one, Limits(patience)).upper
-    found = [bound for form in CLOSED_FORMS if (bound := form(one)) is not None]
+    found = [bound for form in (theorem_1s, *CLOSED_FORMS) if (bound := form(one)) is not None]
     if exact is None or not found:
         return ("left out",)
     outcome = ["instances"]

@@ -13,7 +13,6 @@ from makespan.model.machine import Latency, Machine, UnitClass
 from makespan.model.program import Program, ProgramPlace
 from makespan.model.result import Bounds, Result, Status, Upper, UpperBound
 from makespan.model.simulate import replay
-from makespan.proof.bounds import pessimistic
 from makespan.proof.bounds.conditions import ProofQuestion
 from makespan.proof.bounds.delays import expand_latencies
 from makespan.proof.bounds.linear import Programme, SolutionValues
@@ -38,7 +37,7 @@ def loose() -> Instance:
 @pytest.fixture
 def blunt(monkeypatch: pytest.MonkeyPatch) -> None:
     """No closed form but the pessimistic bound."""
-    monkeypatch.setattr(portfolio, "closed_form", lambda one: UpperBound(pessimistic(one), Upper.PESSIMISTIC))
+    monkeypatch.setattr(portfolio, "tightest", lambda one, plain: UpperBound(plain, Upper.PESSIMISTIC))
 
 
 def encloses(result: Result, truth: int) -> bool:

@@ -152,7 +152,7 @@ def test_a_bound_below_a_replayed_witness_is_a_broken_promise(monkeypatch: pytes
 
 
 def test_a_closed_form_that_is_too_small_is_a_broken_promise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(portfolio, "closed_form", lambda instance: UpperBound(13, Upper.PESSIMISTIC))
+    monkeypatch.setattr(portfolio, "tightest", lambda instance, plain: UpperBound(13, Upper.PESSIMISTIC))
     with pytest.raises(BrokenPromiseError, match=r"not an interval: 14\.\.13 cycles"):
         solve(Instance.of("CLLCLL", 3))
 

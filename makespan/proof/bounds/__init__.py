@@ -28,10 +28,10 @@ __all__ = [
     "theorem_e",
     "theorem_f",
     "theorem_l",
+    "tightest",
 ]
 
 CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (
-    theorem_1s,
     theorem_e,
     theorem_f,
     theorem_l,
@@ -42,15 +42,21 @@ not know. `verify.bounds` has its own of each."""
 
 
 def closed_form(instance: Instance) -> UpperBound:
-    """Return the smallest of all; among equal ones the one that leans on the fewest rules of the machine.
-
-    Those that know no promise of a scheduler bound any scheduler, and so this one.
+    """Return the smallest of all closed-form bounds.
 
     >>> closed_form(Instance.of("CLLC", warps=8)).upper
     18
     """
+    return tightest(instance, pessimistic(instance))
+
+
+def tightest(instance: Instance, plain: int) -> UpperBound:
+    """Return the smallest of M^L + M^C (`plain`) and all others, and of equal ones the one that leans on the least.
+
+    Those that know no promise of a scheduler bound any scheduler, and so this one.
+    """
     asked = dict.fromkeys((instance, instance.relaxed))
-    found = [bound for one in asked for form in CLOSED_FORMS if (bound := form(one)) is not None]
-    if not instance.is_multiprocessor:
-        found.insert(0, UpperBound(pessimistic(instance), Upper.PESSIMISTIC))
+    evidence = Upper.THEOREM_1S if instance.is_multiprocessor else Upper.PESSIMISTIC
+    found = [UpperBound(plain, evidence)]
+    found += [bound for one in asked for form in CLOSED_FORMS if (bound := form(one)) is not None]
     return min(found, key=lambda one: one.upper)

@@ -1,15 +1,15 @@
 """The pessimistic bound M^L + M^C, for any machine, strings and automata; for real multiprocessors, theorem 1S."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, DELAYS, PROGRAMS, SCHEDULER, TIMES
-from makespan.model.instance import Instance
+from makespan.model.instance import Instance, requires
 from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import Program
-from makespan.proof.bounds.phases import PhaseSegment, segments_of, sums
+from makespan.proof.bounds.phases import PhaseSegment, segments_of
 from makespan.proof.bounds.theorem_1s import bound as bound_of_multiprocessor
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER
@@ -36,12 +36,14 @@ def pessimistic(instance: Instance) -> int:
     warps as the maximum over z, to automata by the most that any path holds, and to intervals, latencies and an
     issue width (docs/theory.md, 2).
     """
-    if instance.is_multiprocessor:
-        return bound_of_multiprocessor(instance)
-    instance.require(KNOWS, "the bound M^L + M^C")
+    return bound_of_multiprocessor(instance) if instance.is_multiprocessor else _plain(instance)
+
+
+@requires(KNOWS, "the bound M^L + M^C")
+def _plain(instance: Instance) -> int:
+    machine = instance.machine
     if instance.has_barriers:
         return _with_barriers(instance)
-    machine = instance.machine
     latencies = {unit.name: unit.latency.most for unit in machine.units}
     return max(
         group.program.heaviest(latencies) + waiting(machine, rivals, instance.warps - 1)
@@ -105,6 +107,7 @@ def _port_cycles(unit: UnitClass, work: int, own: int) -> int:
     return unit.interval * work + max(0, unit.interval - unit.latency.most) * own
 
 
+@requires(KNOWS, "the bound for any units")
 def any_units(instance: Instance) -> int:
     """Return an upper bound, in cycles, that holds however units of the machine's throughputs are built.
 
@@ -112,7 +115,6 @@ def any_units(instance: Instance) -> int:
     of kq cycles, for any k. All X-instructions together then keep a warp waiting for X for at most floor(q N_X / p)
     cycles, and the issue width for at most floor(N / width). Proof in docs/machines.md.
     """
-    instance.require(KNOWS, "the bound for any units")
     machine = instance.machine
     counts = {name: sum(g.warps * g.program.most(name) for g in instance.groups) for name in machine.capacities}
     total = _alone(instance) + sum(unit.interval * counts[unit.name] // unit.capacity for unit in machine.units)
@@ -145,8 +147,11 @@ class Chain:
 
     def sum(self, weights: Mapping[str, int], choose: Callable[..., int]) -> int:
         """Return the most (`max`) or least (`min`) weight of classes that the chain may execute."""
-        rows = [sums(program, own, weights, choose) for program, own in self.cut]
-        return sum(map(choose, zip_longest(*rows, fillvalue=0)))
+
+        def by_phase(program: Program, own: Iterable[PhaseSegment]) -> list[int]:
+            return [each.extreme(program, lambda at: weights.get(program.places[at].unit, 0), choose) for each in own]
+
+        return sum(map(choose, zip_longest(*starmap(by_phase, self.cut), fillvalue=0)))
 
     def rivals(self, instance: Instance) -> dict[str, Rivals]:
         """Return the rivals of the chain by class; its own instructions are counted by their least number."""

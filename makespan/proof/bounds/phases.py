@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance, requires
+from makespan.model.lowered import LoweredMachine
 from makespan.model.machine import SchedulerPromise, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
-from makespan.proof.bounds.gates import PortGates
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
 
@@ -44,6 +44,13 @@ class PhaseSegment(NamedTuple):
 
     entries: tuple[int, ...]
     places: tuple[int, ...]
+
+    def extreme(self, program: Program, weigh: Callable[[int], int], choose: Callable[[Iterable[int]], int]) -> int:
+        """Return the largest (`max`) or smallest (`min`) sum of the weights of places that a warp executes here."""
+        ahead: dict[int, int] = {}
+        for at in reversed(self.places):
+            ahead[at] = weigh(at) + choose(ahead.get(after, 0) for after in program.places[at].successors)
+        return choose(ahead.get(entry, 0) for entry in self.entries)
 
 
 class PhasePart(NamedTuple):
@@ -100,22 +107,21 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
             return None
         cut.append([_as_program(group.program, own, timings) if own.places else None for own in segments])
     found: list[Phase] = []
-    ports, held = PortGates.of(instance.machine), dict[str, int]()
+    ports, held = LoweredMachine.of(instance.machine), dict[str, int]()
     for row in zip_longest(*cut):
         parts = tuple(PhasePart(group, *part) for group, part in enumerate(row) if part is not None)
         if not parts:
             continue
         if not _is_spread(instance, parts):
             return None  # as a question of its own the phase would spread its warps evenly
-        warps = ((part.program, instance.groups[part.group].warps) for part in parts)
-        question, late = Instance.merged(warps, instance.machine), dict[str, int]()
+        late: HeldCycles | None = {}
         if is_multiprocessor:
             pieces = [part.program for part in parts]
-            waited = late_ports(ports, pieces, held)
-            if waited is None:
+            late, held = late_ports(ports, pieces, held), left_behind(ports, pieces, held)
+            if late is None:
                 return None
-            late, held = waited, left_behind(ports, pieces, held)
-        found.append(Phase(question, parts, tuple(late.items())))
+        warps = ((part.program, instance.groups[part.group].warps) for part in parts)
+        found.append(Phase(Instance.merged(warps, instance.machine), parts, tuple(late.items())))
     return tuple(found)
 
 
@@ -177,23 +183,6 @@ def _as_program(
     starts = tuple(number[entry] for entry in segment.entries)
     timed = number_tokens(segment.places, timings) if timings else ()
     return Program(places, starts, tuple(origins), timings=timed), segment.places
-
-
-def sums(
-    program: Program,
-    segments: Sequence[PhaseSegment],
-    weights: Mapping[str, int],
-    choose: Callable[[Iterable[int]], int],
-) -> list[int]:
-    """Return, for every phase, the largest (`max`) or smallest (`min`) sum of weights that a warp executes."""
-    found = []
-    for segment in segments:
-        ahead: dict[int, int] = {}
-        for at in reversed(segment.places):
-            place = program.places[at]
-            ahead[at] = weights.get(place.unit, 0) + choose(ahead.get(after, 0) for after in place.successors)
-        found.append(choose(ahead.get(entry, 0) for entry in segment.entries))
-    return found
 
 
 # --- what reaches over a barrier on a real multiprocessor ------------------------------------------------------
@@ -269,7 +258,7 @@ def number_tokens(places: Sequence[int], timings: Sequence[InstructionTiming]) -
     )
 
 
-def left_behind(ports: PortGates, pieces: Iterable[Program], held: Mapping[str, int]) -> HeldCycles:
+def left_behind(ports: LoweredMachine, pieces: Iterable[Program], held: Mapping[str, int]) -> HeldCycles:
     """Return for how long after a phase ports may be held by what was issued in it, or before it (`held`)."""
     found: HeldCycles = {}
     shortest = 0
@@ -285,7 +274,7 @@ def left_behind(ports: PortGates, pieces: Iterable[Program], held: Mapping[str, 
     return {name: max(found.get(name, 0), older.get(name, 0)) for name in found | older}
 
 
-def late_ports(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, int]) -> HeldCycles | None:
+def late_ports(ports: LoweredMachine, pieces: Sequence[Program], held: Mapping[str, int]) -> HeldCycles | None:
     """Return the held ports that all warps of a phase wait for before they issue anything; None if only some do.
 
     Only where nothing is shared by partitions: each of them begins late by itself.
@@ -301,8 +290,7 @@ def late_ports(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, i
     soon = {name: cycles for name, cycles in held.items() if nearest.get(name, cycles) < cycles}
     if not soon:
         return {}
-    used = {name for gate in ports.gates(ports.reservations(*pieces)) for name in gate}
-    if len(ports.numbers) > 1 and used & ports.shared:
+    if len(ports.numbers) > 1 and nearest.keys() & ports.shared:
         return None
     first = [ports.reservation(program, start) for program in pieces for start in program.starts]
     needed = (
@@ -313,5 +301,5 @@ def late_ports(ports: PortGates, pieces: Sequence[Program], held: Mapping[str, i
     return soon if len(list(needed)) == len(soon) else None
 
 
-def _least_stalls(ports: PortGates, program: Program) -> list[int]:
+def _least_stalls(ports: LoweredMachine, program: Program) -> list[int]:
     return [ports.stall(program, at)[0] for at in range(program.end)]

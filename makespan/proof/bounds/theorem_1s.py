@@ -175,11 +175,7 @@ class ProgramPhases:
         phase = self.phases[number]
         if phase.counts is not None:
             return sum(count * weights[kind] for kind, count in phase.counts.items())
-        ahead: dict[int, int] = {}
-        for at in reversed(phase.segment.places):
-            rest = max(ahead.get(after, 0) for after in self.program.places[at].successors)
-            ahead[at] = weights[phase.kinds[at]] + rest
-        return max(ahead.get(entry, 0) for entry in phase.segment.entries)
+        return phase.segment.extreme(self.program, lambda at: weights[phase.kinds[at]], max)
 
 
 def _occupations(instance: Instance, ports: PortGates, segments: Sequence[tuple[PhaseSegment, ...]]) -> list[Due]:

@@ -19,7 +19,7 @@ from makespan.model.program import BARRIER, Program
 from makespan.model.result import Bounds, Result, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
-from makespan.proof.bounds import Phase, closed_form, pessimistic, phases
+from makespan.proof.bounds import Phase, closed_form, pessimistic, phases, tightest
 from makespan.proof.bounds.partitions import PartitionContent, Partitions, WarpSpread, partitions
 from makespan.proof.engines import portfolio
 from makespan.proof.engines.backends import AUTO, BACKENDS, CERTIFICATES
@@ -108,11 +108,12 @@ def _solve_each(
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[_Key, Result]]:
     """Yield the result of every different part, until `stop` says so; the time that is left is shared equally."""
+    count = len(questions)
     for number, (key, question) in enumerate(questions.items()):
         if stop():
             return
-        budget.progress(f"{name} {number + 1} of {len(questions)} different ones")
-        yield key, solve_part(question, budget.part(1 / (len(questions) - number)))
+        budget.progress(f"{name} {number + 1} of {count} different ones")
+        yield key, solve_part(question, budget.part(1 / (count - number)))
 
 
 def _result(
@@ -185,13 +186,12 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
 
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
     """Return the schedule of the phases one after another, or a longer one, for few have phases that begin together."""
-    if joined is not None and (replay(instance, joined) == upper or budget.expired):
-        return joined
-    found = greedy.longest(instance, budget, upper)
-    if joined is not None and joined.makespan >= found.makespan:
-        return joined
-    replay(instance, found)
-    return found
+    witness = joined
+    if joined is None or (joined.makespan < upper and not budget.expired):
+        found = greedy.longest(instance, budget, upper)
+        witness = found if joined is None or joined.makespan < found.makespan else joined
+    replay(instance, witness)  # a schedule counts only if the machine allows it
+    return witness
 
 
 def _best_case_of_phases(
@@ -358,7 +358,8 @@ def _by_partitions(instance: Instance, cut: Partitions, backend: str, budget: Li
     witness = join_partitions(instance, spread, {content: result.witness for content, result in solved.items()})
     replay(instance, witness)
     proven = UpperBound(max(result.bounds.upper for result in solved.values()), Upper.PARTITIONS)
-    whole, worst = closed_form(instance), pessimistic(instance)
+    worst = pessimistic(instance)
+    whole = tightest(instance, worst)
     if whole.upper <= proven.upper:  # leans on less, and no partition has to be checked
         proven = whole
     results, elapsed = solved.values(), budget.elapsed

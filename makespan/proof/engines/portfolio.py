@@ -13,7 +13,7 @@ from makespan.model.result import Bounds, Result, Status, Step
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, replay, shortest_run
 from makespan.model.simulate.choices import choose_routes
-from makespan.proof.bounds import closed_form, least_possible, pessimistic
+from makespan.proof.bounds import least_possible, pessimistic, tightest
 from makespan.proof.engines.backends import (
     AUTO,
     BACKENDS,
@@ -60,12 +60,13 @@ _Turn: TypeAlias = tuple[tuple[Engine, Limits], ...]
 
 
 class _PortfolioProof(NamedTuple):
-    """The longest replayed schedule and the smallest proven upper bound so far."""
+    """The longest replayed schedule and the smallest proven upper bound so far; `plain` is M^L + M^C."""
 
     witness: Schedule
     upper: int
     evidence: str
     backend: str
+    plain: int
     certificate: Certificate | None = None
     weights: tuple[Weights, ...] = ()
     best_case: Bounds | None = None
@@ -99,7 +100,7 @@ def solve(instance: Instance, *, backend: str, best_case: bool, budget: Limits) 
         bounds=Bounds(proof.witness.makespan, proof.upper),
         witness=proof.witness,
         upper_evidence=proof.evidence,
-        pessimistic=pessimistic(instance),
+        pessimistic=proof.plain,
         best_case=shortest,
         backend=backend if backend != AUTO else proof.backend,
         seconds=seconds,
@@ -285,13 +286,14 @@ def _cheap_proof(instance: Instance, limits: Limits) -> _PortfolioProof:
     """Return what costs next to nothing: a constructed schedule, and the closed-form bounds."""
     from makespan.proof.engines.construct import convoy, greedy
 
-    bound = closed_form(instance)
+    plain = pessimistic(instance)
+    bound = tightest(instance, plain)
     if convoy.applies(instance):
         witness = convoy.schedule(instance)
     else:
         witness = greedy.longest(instance, limits, bound.upper)
     replay(instance, witness)  # a constructed schedule counts only if the machine allows it
-    return _PortfolioProof(witness, bound.upper, bound.evidence, BOUNDS, weights=bound.weights)
+    return _PortfolioProof(witness, bound.upper, bound.evidence, BOUNDS, plain, weights=bound.weights)
 
 
 def _add(instance: Instance, proof: _PortfolioProof, found: Finding, backend: str) -> _PortfolioProof:
