@@ -105,7 +105,7 @@ def gpu_launch(
     # What can be refused without reading a kernel is refused before: a compiler may take long.
     named, intervals = given_machine(capacity, machine), given_intervals(holds)
     if kind == _LAUNCHES:
-        from makespan.kernels.launch_file import shared_gpu
+        from makespan.kernels.gpu_question import shared_gpu
 
         if warps is not None or assignment is not None or given_options(about):
             raise InputError(
@@ -163,7 +163,8 @@ def _of_string(
 ) -> GpuInstance:
     """Return blocks of warps that all execute one string, on SMs of a machine; `named` is the one that is given."""
     from makespan.kernels import flow
-    from makespan.kernels.gpu_question import GRID, RESIDENT, as_given, dispatch_cycles, given_resident
+    from makespan.kernels.gpu_question import GRID, as_given, dispatch_cycles
+    from makespan.kernels.residency import RESIDENT, given_resident
 
     check_string(about, {"blocks_per_sm", "grid"})
     grid, resident = flow.launch(None, about["grid"], named=option_name).grid, about["blocks_per_sm"]
@@ -172,7 +173,7 @@ def _of_string(
         raise MissingInputsError.of("--string", missing, option_name)
     if warps is None or grid is None or len(warps) != 1:
         raise InputError("--warps: of a GPU one launch is asked for: one number of warps of a block")
-    resident = given_resident(resident, warps[0], card, option_name)
+    resident = given_resident(resident, warps[0], None if card is None else card.limits, option_name)
     block = ((strings.parse_string(letters, machine), warps[0]),)
     dispatch = dispatch_cycles(card)
     blocks = GpuInstance.of(block, prod(grid), machine, sms=sms, resident=resident, dispatch=dispatch)

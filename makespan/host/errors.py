@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -118,6 +119,17 @@ class UnsupportedError(InputError):
 
 class OutOfTimeError(InputError):
     """The time limit was up before there was anything to solve; the message says what took time, and what helps."""
+
+
+@contextmanager
+def prefix_errors(where: str) -> Iterator[None]:
+    """Let errors about the input say where it stands: in a file, in a table, or in one of several launches."""
+    try:
+        yield
+    except InputError as error:
+        # the place of a ParseError stands in its message already
+        kind = InputError if isinstance(error, ParseError) else type(error)
+        raise kind(f"{where}: {error}") from None
 
 
 class MeasurementError(MakespanError):

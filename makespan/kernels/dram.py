@@ -4,14 +4,16 @@ The addresses are not known, so each access counts with all that its lanes can t
 of what these cycles do to a launch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms
+from makespan.model.machine import GivenRange
 from makespan.model.machine.gpus import Gpu
 from makespan.model.program import Program
 from makespan.model.wording import count_words, cycle_words
@@ -100,18 +102,93 @@ class _BytesInFlight:
         self.own[sets] = own
 
 
-def busy_cycles(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share: Fraction) -> tuple[int, Assumption]:
-    """Return for how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
+class DramRate(NamedTuple):
+    """The peak of the DRAM of a GPU in bytes per second, and the largest clock of its SMs, also as the file has it."""
+
+    card: str
+    bandwidth: Fraction
+    hertz: Fraction
+    gigahertz: str
+
+    @classmethod
+    def of(cls, card: Gpu) -> "DramRate":
+        """Return the rate of a GPU.
+
+        Raises:
+            InputError: its description lacks the bandwidth or the clock.
+        """
+        return cls(card.name, card.bandwidth, card.hertz("clock_ghz"), f"{card.datum('clock_ghz').value}")
+
+    def cycles(self, count: int) -> Fraction:
+        """Return the cycles of an SM at its largest clock in which DRAM moves these bytes at its peak."""
+        return count * self.hertz / self.bandwidth
+
+    def shown(self, share: Fraction = Fraction(1)) -> str:
+        """Return a share of the peak as text."""
+        return f"{float(self.bandwidth * share / 10**9):g} GB/s"
+
+
+class DramService(NamedTuple):
+    """The doubts about the latencies of each launch, for how long DRAM is busy with all, and what that assumes."""
+
+    doubts: list[tuple[Assumption, ...]]
+    busy: int = 0
+    told: tuple[Assumption, ...] = ()
+
+
+def dram_service(
+    blocks: Sequence[BlockPrograms],
+    counts: Sequence[int],
+    at_once: Sequence[int],
+    latencies: Sequence[Mapping[str, GivenRange]],
+    card: Gpu | None,
+) -> DramService:
+    """Return what DRAM does to launches that are on a GPU together.
 
     Args:
-        share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
+        blocks: a block of each.
+        counts: how many are launched.
+        at_once: how many can be on the GPU at the same time.
+        latencies: as the user gives them.
+        card: the GPU; None where it is not known.
 
     Raises:
         InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `bytes_moved`.
     """
+    if card is None:
+        return DramService([() for _ in blocks])
+    touched = sum(most * load_bytes(block) for block, most in zip(blocks, at_once, strict=True))
+    shares = [latency.dram for own in latencies for latency in own.values() if latency.dram is not None]
+    unknown = card.missing("mem_bw_gbs", "clock_ghz")
+    rate = None if unknown and not shares else DramRate.of(card)
+    lacking = f"{', '.join(unknown)} of {card.name} is not known"
+    unsaid = (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
+    doubts = []
+    for block, given in zip(blocks, latencies, strict=True):
+        within = _latencies_of_loads(block, {name for name, each in given.items() if each.dram is not None})
+        known = () if rate is None else _doubts(within, sum(at_once), touched, rate)
+        doubts.append(unsaid if within and rate is None else known)
+    if rate is None or not shares:
+        return DramService(doubts)
     dirty = card.whole("l2_bytes")  # L2 may be full of lines that were written before the launch
+    busy, told = busy_cycles(list(zip(blocks, counts, strict=True)), dirty, rate, min(shares))
+    return DramService(doubts, busy, (told,))
+
+
+def busy_cycles(
+    launches: Sequence[tuple[BlockPrograms, int]], dirty: int, rate: DramRate, share: Fraction
+) -> tuple[int, Assumption]:
+    """Return for how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
+
+    Args:
+        dirty: bytes that L2 may have to write back.
+        share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
+
+    Raises:
+        InputError: see `bytes_moved`.
+    """
     total = dirty + sum(blocks * warps * bytes_moved(program) for block, blocks in launches for program, warps in block)
-    most = int(_cycles(total, card) / share)
+    most = int(rate.cycles(total) / share)
     launched = count_words(sum(blocks for _, blocks in launches), "block")
     peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
     then = (
@@ -121,9 +198,9 @@ def busy_cycles(launches: Sequence[tuple[BlockPrograms, int]], card: Gpu, share:
         " for,"
         " DRAM moves nothing to translate addresses, and no port is held for longer because DRAM is busy. Nothing else"
         " uses L2 and DRAM: no copy, no display, no other kernel. A latency that is given holds with all SMs at work,"
-        f" and is two cycles longer than one that was measured. The clock of the SMs is {_gigahertz(card)} GHz at most"
+        f" and is two cycles longer than one that was measured. The clock of the SMs is {rate.gigahertz} GHz at most"
     )
-    return most, assumptions.dram_rate(f"{_gigabytes(card.bandwidth * share)} GB/s, {peak}", then)
+    return most, assumptions.dram_rate(f"{rate.shown(share)}, {peak}", then)
 
 
 def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
@@ -134,37 +211,35 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
     """
     if card is not None and hertz is not None and hertz > card.hertz("clock_ghz"):
         raise InputError(
-            f"+dram counts cycles of the largest clock of {card.name}, {_gigahertz(card)} GHz: give no larger clock, or"
-            " a GPU file with a larger clock_ghz"
+            f"+dram counts cycles of the largest clock of {card.name}, {card.datum('clock_ghz').value} GHz: give no"
+            " larger clock, or a GPU file with a larger clock_ghz"
         )
 
 
-def load_bytes_at_once(block: BlockPrograms, at_once: int) -> int:
-    """Return the bytes that DRAM moves at most for the loads in flight of `at_once` blocks on the GPU."""
-    return at_once * sum(warps * bytes_in_flight(program) for program, warps in block)
+def load_bytes(block: BlockPrograms) -> int:
+    """Return the bytes that DRAM moves at most for the loads of a block that are in flight at one time."""
+    return sum(warps * bytes_in_flight(program) for program, warps in block)
 
 
-def latency_doubts(
-    block: BlockPrograms, at_once: int, touched: int, card: Gpu, beside: Mapping[str, bool]
-) -> tuple[Assumption, ...]:
-    """Return whether DRAM can serve all that can be in flight within the latencies, by Little's law.
-
-    Args:
-        at_once: blocks of all launches that can be on the GPU at the same time.
-        touched: bytes that DRAM moves at most for the loads in flight of all of them.
-        beside: the operations whose latency is without the cycles in which DRAM is busy.
-    """
+def _latencies_of_loads(block: BlockPrograms, beside: Set[str]) -> dict[str, int]:
+    """Return the largest latency of each operation whose accesses are awaited, but of those `beside`."""
     within: dict[str, int] = {}
     for program, _ in block:
         for access, timing in zip(program.accesses, program.timings, strict=False):
-            if access is not None and access.is_awaited and not beside.get(access.operation):
+            if access is not None and access.is_awaited and access.operation not in beside:
                 within[access.operation] = max(timing.latency[1], within.get(access.operation, 0))
-    if not within:
-        return ()
-    if unknown := card.missing("mem_bw_gbs", "clock_ghz"):
-        lacking = f"{', '.join(unknown)} of {card.name} is not known"
-        return (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
-    need = ceil(_cycles(touched, card))  # Little's law: what is in flight takes this long at the peak
+    return within
+
+
+def _doubts(within: Mapping[str, int], at_once: int, touched: int, rate: DramRate) -> tuple[Assumption, ...]:
+    """Return whether DRAM can serve all that can be in flight within the latencies, by Little's law.
+
+    Args:
+        within: the latencies, by operation.
+        at_once: blocks of all launches that can be on the GPU at the same time.
+        touched: bytes that DRAM moves at most for the loads in flight of all of them.
+    """
+    need = ceil(rate.cycles(touched))  # Little's law: what is in flight takes this long at the peak
     late = [f"{name} {most}" for name, most in within.items() if most < need]
     if not late:
         return ()
@@ -173,23 +248,9 @@ def latency_doubts(
         f" less is in flight, or L2 serves enough of it: loads of {count_words(at_once, 'block')} at a time touch"
         f" {touched} bytes at most, a sector of 32 bytes for each lane (a load touches an eighth of that if lanes"
         " next to each other load words of 4 bytes next to each other), and stores come on top;"
-        f" {card.name} moves {_gigabytes(card.bandwidth)} GB/s at its peak, and the clock of its SMs is"
-        f" {_gigahertz(card)} GHz at most"
+        f" {rate.card} moves {rate.shown()} at its peak, and the clock of its SMs is {rate.gigahertz} GHz at most"
     )
     return (assumptions.dram_need(cycle_words(need), then),)
-
-
-def _cycles(count: int, card: Gpu) -> Fraction:
-    """Return the cycles of an SM at its largest clock in which DRAM moves these bytes at its peak."""
-    return count * card.hertz("clock_ghz") / card.bandwidth
-
-
-def _gigabytes(bandwidth: Fraction) -> str:
-    return f"{float(bandwidth / 10**9):g}"
-
-
-def _gigahertz(card: Gpu) -> str:
-    return f"{card.datum('clock_ghz').value}"
 
 
 def _where(program: Program, at: int) -> str:

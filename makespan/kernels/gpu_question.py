@@ -1,30 +1,24 @@
 """Launches of kernels on a whole GPU, of one or of several that share it: from questions to a `GpuInstance`."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from pathlib import Path
 from types import MappingProxyType
 
-from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming
-from makespan.kernels import dram, ptx, sass
-from makespan.kernels.question import (
-    Kernel,
-    KernelQuestion,
-    LaunchedKernel,
-    check_resident,
-    launch_kernel,
-    residency_notes,
-)
+from makespan.host.errors import InputError, MissingInput, prefix_errors
+from makespan.kernels import ptx, sass
+from makespan.kernels.dram import dram_service
+from makespan.kernels.launch_file import read_launches
+from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, launch_kernel
+from makespan.kernels.residency import given_shares
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
 from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.occupancy import Occupancy, ResourceShare, SmLimits, occupancy
+from makespan.model.machine.occupancy import ResourceShare, SmLimits
 
 GRID = MissingInput("grid", "N", "the blocks of the grid")
-RESIDENT = MissingInput("blocks_per_sm", "N", "the blocks that are resident on an SM at once")
 
 
 def gpu_instance(
@@ -82,17 +76,19 @@ def of_kernel(
     # The order counts: first the latencies for the SMs at work, then without the cycles of DRAM, added below.
     known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
-    block = _block(known, chosen, (*_missing_resident(known, card), *known.missing_shared))
-    resident, told = _resident(known, sum(warps for _, warps in block), blocks, card)
-    (doubts,), busy, served = _dram_service([kernel], [block], [blocks], [min(blocks, sms * resident)], card)
+    room, limits = known.residency, None if card is None else card.limits
+    block_warps = known.launch.warps_per_block or max(known.question.counts or (0,))
+    block = _block(known, chosen, room.missing_on_gpu(block_warps, limits))
+    resident, told = room.on_gpu(sum(warps for _, warps in block), blocks, limits)
+    served = dram_service([block], [blocks], [min(blocks, sms * resident)], [kernel.question.latencies], card)
     return GpuInstance.of(
-        assuming(block, *told, *served, *doubts),
+        assuming(block, *told, *served.told, *served.doubts[0]),
         blocks,
         chosen,
         sms=sms,
         resident=resident,
         dispatch=dispatch_cycles(card),
-        dram=busy,
+        dram=served.busy,
     )
 
 
@@ -120,6 +116,36 @@ class SharedLaunch:
     takes: Mapping[str, int]
 
 
+def shared_gpu(
+    path: Path, machine: Machine | None, card: Gpu | None, *, sms: int, holds: Mapping[str, GivenRange]
+) -> GpuInstance:
+    """Return all blocks of the launches that a file describes, on `sms` SMs.
+
+    Args:
+        path: see `read_launches`.
+        machine: each SM; None for that of `card`, or without one for the one that all kernels are for by default.
+        card: see `of_kernel`.
+        sms: how many take part.
+        holds: for how long ports are held, see `narrow_intervals`.
+
+    Raises:
+        InputError: kernels for different machines where none is named; or see `read_launches` and `of_kernels`.
+    """
+    asked = read_launches(path)
+    with prefix_errors(str(path)):
+        # Kernels are read after all tables are checked: a compiler may take long.
+        launches = [
+            SharedLaunch(own.name, launch_kernel(own.question, machine, card), own.takes) for own in asked.launches
+        ]
+        # All launches share the SMs, so there is one machine: that which is named, or the only default.
+        defaults = () if machine or card else dict.fromkeys(launch.kernel.default_machine for launch in launches)
+        if len(defaults) > 1:
+            raise InputError("the launches are for different machines: say which one with --machine or --gpu")
+        chosen = narrow_intervals(machine or (card.machine if card else next(iter(defaults))), holds)
+        gpu = of_kernels(launches, chosen, sms=sms, card=card, room=asked.room)
+    return as_given(gpu, machine, card)
+
+
 def of_kernels(
     launches: Sequence[SharedLaunch],
     machine: Machine,
@@ -139,12 +165,12 @@ def of_kernels(
     """
     counts, blocks, shares = [], [], []
     for launch in launches:
-        with _telling(launch.name):
+        with prefix_errors(f"launch {launch.name}"):
             counts.append(_blocks(launch.kernel, card))
     for launch in launches:
-        with _telling(launch.name):
+        with prefix_errors(f"launch {launch.name}"):
             known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
-            blocks.append(_block(known, machine, known.missing_shared if room is None else ()))
+            blocks.append(_block(known, machine, known.residency.missing_shared if room is None else ()))
             shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
     if room is None:
         _check_registers(launches, shares, card)
@@ -154,48 +180,27 @@ def of_kernels(
     fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
     at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
     # DRAM is shared by all launches: its cycles are counted for all together, and added once.
-    doubts, busy, served = _dram_service([launch.kernel for launch in launches], blocks, counts, at_once, card)
+    latencies = [launch.kernel.question.latencies for launch in launches]
+    served = dram_service(blocks, counts, at_once, latencies, card)
     grids = []
-    for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, doubts, strict=True):
+    for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, served.doubts, strict=True):
         taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
         said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
         # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
         told = assumptions.residency(said) if room is None else assumptions.given_room(said)
         takes = tuple(own[name].takes if name in own else 0 for name in has)
-        grids.append(Grid(assuming(block, told, *served, *doubt), count, takes))
-    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), busy)
-
-
-@contextmanager
-def _telling(name: str) -> Iterator[None]:
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(f"launch {name}: {error}") from None
+        grids.append(Grid(assuming(block, told, *served.told, *doubt), count, takes))
+    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), served.busy)
 
 
 def _shares(
     launch: SharedLaunch, warps: int, card: Gpu | None, room: Mapping[str, int] | None
 ) -> dict[str, ResourceShare]:
     """Return the share that a block takes of each resource of an SM."""
-    kernel, source = launch.kernel, launch.kernel.kernel.source
-    if room is not None:
-        if launch.takes.keys() != room.keys():
-            raise InputError(f"takes says what a block takes of each resource of room: {', '.join(room)}")
-        found = {name: ResourceShare(launch.takes[name], most, name) for name, most in room.items()}
-        fit = min((share.room // share.takes for share in found.values() if share.takes), default=0)
-        # Room may be less than a GPU has, never more: a bound for too many blocks says nothing of it.
-        if card is not None and fit > (whole := occupancy(card.limits, warps_per_block=warps)).blocks_per_sm:
-            raise InputError(f"room and takes let {fit} blocks be resident: only {whole}")
-        return found
-    if isinstance(kernel.kernel, ptx.PtxKernel):
-        raise InputError(
-            f"{source}: what a block of PTX takes of an SM is not known: say room and takes (machine code tells: a"
-            " .cubin, or arch sm_NN)"
-        )
-    held = kernel.residency(warps, None if card is None else card.limits)
-    _check_known(held, source, "room and takes")
-    return dict(held.shares)
+    limits = None if card is None else card.limits
+    if room is None:
+        return launch.kernel.residency.shares(warps, limits)
+    return given_shares(launch.takes, room, warps, limits)
 
 
 def _check_registers(
@@ -250,15 +255,13 @@ def at_work(kernel: LaunchedKernel, sms: int, blocks: int, card: Gpu | None) -> 
     active = min(sms, blocks or sms) + (0 if card is None else card.whole("sms") - sms)
     given = {}
     for name, latency in kernel.question.latencies.items():
-        try:
+        with prefix_errors(f"operation {name}"):
             given[name] = latency.for_sms(active)
-        except InputError as error:
-            raise InputError(f"operation {name}: {error}") from None
     return LaunchedKernel(replace(kernel.question, latencies=given), kernel.module, kernel.kernel)
 
 
 def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> LaunchedKernel:
-    """Return the kernel with latencies without the cycles in which DRAM is busy; `_dram_service` counts these.
+    """Return the kernel with latencies without the cycles in which DRAM is busy; `dram_service` counts these.
 
     Raises:
         InputError: it is not known what DRAM moves, or what else uses it.
@@ -280,36 +283,6 @@ def _beside_dram(kernel: LaunchedKernel, sms: int, card: Gpu | None) -> Launched
     return LaunchedKernel(replace(kernel.question, latencies=beside), kernel.module, kernel.kernel)
 
 
-def _dram_service(
-    kernels: Sequence[LaunchedKernel],
-    blocks: Sequence[BlockPrograms],
-    counts: Sequence[int],
-    at_once: Sequence[int],
-    card: Gpu | None,
-) -> tuple[list[tuple[Assumption, ...]], int, tuple[Assumption, ...]]:
-    """Return doubts about the latencies of each launch, for how long DRAM is busy with all, and what that assumes.
-
-    Args:
-        kernels: as they were asked about.
-        at_once: blocks of each that can be on the GPU at the same time.
-    """
-    if card is None:
-        return [() for _ in kernels], 0, ()
-    given = [kernel.question.latencies for kernel in kernels]
-    touched = sum(dram.load_bytes_at_once(block, most) for block, most in zip(blocks, at_once, strict=True))
-    doubts = [
-        dram.latency_doubts(
-            block, sum(at_once), touched, card, {name: each.dram is not None for name, each in own.items()}
-        )
-        for own, block in zip(given, blocks, strict=True)
-    ]
-    shares = [latency.dram for own in given for latency in own.values() if latency.dram is not None]
-    if not shares:
-        return doubts, 0, ()
-    busy, told = dram.busy_cycles(list(zip(blocks, counts, strict=True)), card, min(shares))
-    return doubts, busy, (told,)
-
-
 def _block(kernel: LaunchedKernel, machine: Machine, missing: Sequence[MissingInput]) -> BlockPrograms:
     """Return the warps of a block; `missing` is what else is missing for the question."""
     # All missing inputs are asked for in one message: those of the grid go along with those of a block.
@@ -327,61 +300,9 @@ def dispatch_cycles(card: Gpu | None) -> int:
     return 0 if card is None or card.missing("dispatch_cycles") else card.whole("dispatch_cycles")
 
 
-def given_resident(asked: int | None, warps: int, card: Gpu | None, named: Naming) -> int:
-    """Return the number of blocks that a user says to be resident on an SM, where nothing else tells it.
-
-    Raises:
-        MissingInputsError: none are said.
-        InputError: more than an SM of the GPU holds whatever the kernel.
-    """
-    if asked is None:
-        raise MissingInputsError.of("a whole GPU", [RESIDENT], named)
-    if card is not None:
-        check_resident(asked, occupancy(card.limits, warps_per_block=warps), named)
-    return asked
-
-
 def _check_code(kernel: Kernel, card: Gpu) -> None:
     if isinstance(kernel, ptx.PtxKernel) or card.sm is None or is_compatible(kernel.sm, card.sm):
         return
     raise InputError(
         f"{kernel.source}: GPU {card.name}, of sm_{card.sm}, does not execute machine code for sm_{kernel.sm}"
     )
-
-
-def _missing_resident(kernel: LaunchedKernel, card: Gpu | None) -> tuple[MissingInput, ...]:
-    """Return the number of resident blocks as missing, where the user does not say it and nothing tells it."""
-    if kernel.question.blocks_per_sm is not None:
-        return ()
-    if isinstance(kernel.kernel, ptx.PtxKernel):
-        return (RESIDENT._replace(instead=(("arch", "sm_NN"),)),)
-    warps = kernel.launch.warps_per_block or max(kernel.question.counts or (0,))
-    if not warps or kernel.missing_shared:
-        return ()
-    unknown = _unknown(kernel.residency(warps, None if card is None else card.limits))
-    return (RESIDENT._replace(what=f"{RESIDENT.what}, for nobody knows {unknown} of this GPU"),) if unknown else ()
-
-
-def _resident(kernel: LaunchedKernel, warps: int, blocks: int, card: Gpu | None) -> tuple[int, tuple[Assumption, ...]]:
-    """Return how many blocks of `warps` warps are resident on an SM, of `blocks` that are launched, and why."""
-    asked, named = kernel.question.blocks_per_sm, kernel.question.named
-    if isinstance(kernel.kernel, ptx.PtxKernel):
-        # PTX does not tell registers and shared memory: the number is the user's, and an assumption of the bound.
-        count = given_resident(asked, warps, card, named)
-        return count, (assumptions.given_blocks(count, None),) if blocks > 1 else ()
-    room = kernel.residency(warps, None if card is None else card.limits)
-    if asked is None:
-        _check_known(room, kernel.kernel.source, named("blocks_per_sm"))
-    check_resident(asked or room.blocks_per_sm, room, named)
-    return asked or room.blocks_per_sm, residency_notes(room, asked, blocks)
-
-
-def _unknown(room: Occupancy) -> str:
-    return ", ".join((*room.unknown, *room.unrounded))
-
-
-def _check_known(room: Occupancy, source: str, remedy: str) -> None:
-    if unknown := _unknown(room):
-        raise InputError(
-            f"{source}: what limits the resident blocks is not known of this GPU ({unknown}): say {remedy}"
-        )

@@ -19,7 +19,6 @@ from typing import Any, Protocol, TypeAlias
 from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming, ParseError
 from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.flow import (
-    WARP_LANES,
     BranchInfo,
     Flow,
     GivenBound,
@@ -30,14 +29,13 @@ from makespan.kernels.flow import (
     TraceStep,
     missing_inputs_error,
 )
+from makespan.kernels.residency import Residency
 from makespan.kernels.transfer import transfer_bounds
-from makespan.model import architecture, assumptions
-from makespan.model.assumptions import Assumption
+from makespan.model import architecture
 from makespan.model.gpu import BlockPrograms, assuming, resident
 from makespan.model.instance import Instance
 from makespan.model.machine import PAPER, GivenRange, Machine, executes, machines_for
 from makespan.model.machine.gpus import Gpu
-from makespan.model.machine.occupancy import Occupancy, SmLimits
 from makespan.model.program import Program
 from makespan.model.wording import count_words
 
@@ -450,49 +448,17 @@ class LaunchedKernel:
         asked, grid, chosen = self.question.blocks_per_sm, self.launch.grid, machine or self.default_machine
         if grid is not None and asked is not None and asked > prod(grid):
             raise InputError(f"{self.question.named('blocks_per_sm')} {asked}: the grid has only {prod(grid)} blocks")
-        return tuple(self._resident(block, chosen) for block in self.blocks(chosen, self.missing_shared))
+        launched, room, found = None if grid is None else prod(grid), self.residency, []
+        for block in self.blocks(chosen, room.missing_shared):
+            count, told = room.on_one_sm(sum(warps for _, warps in block), launched)
+            found.append(resident(assuming(block, *told), count, chosen))
+        return tuple(found)
 
     @property
-    def missing_shared(self) -> tuple[MissingInput, ...]:
-        """Return the shared memory that the launch adds, if it is missing and decides how many blocks are resident."""
-        if isinstance(self.kernel, ptx.PtxKernel) or self.question.blocks_per_sm is not None:
-            return ()
-        return sass.missing_shared(self.kernel, self.question.dynamic_shared)
-
-    def _resident(self, block: BlockPrograms, machine: Machine) -> Instance:
-        """Return the blocks on one SM that are asked for, or as many as can be resident."""
-        asked, grid = self.question.blocks_per_sm, self.launch.grid
-        if isinstance(self.kernel, ptx.PtxKernel):
-            # PTX does not tell how many blocks fit, so a given number is an assumption; a grid of one block needs none.
-            if asked is not None and grid is not None and prod(grid) > 1:
-                block = assuming(block, assumptions.given_blocks(asked, None))
-            return resident(block, asked or 1, machine)
-        room = self.residency(sum(warps for _, warps in block))
-        check_resident(asked or 1, room, self.question.named)
-        # A small grid does not fill the SM: no more blocks than it has start together.
-        blocks = asked or min(room.blocks_per_sm, room.blocks_per_sm if grid is None else prod(grid))
-        then = "one of them runs alone" if blocks == 1 else f"{blocks} of them start together"
-        told = residency_notes(room, asked, room.blocks_per_sm if grid is None else prod(grid), then)
-        return resident(assuming(block, *told), blocks, machine)
-
-    def residency(self, warps: int, limits: SmLimits | None = None) -> Occupancy:
-        """Return how many blocks of machine code, each of `warps` warps, an SM can hold.
-
-        Args:
-            limits: of the SM; None for those of the architecture of the code.
-
-        Raises:
-            InputError: see `sass.residency`; where the number of blocks is given the least shared memory counts that
-                the launch can give.
-        """
-        if isinstance(self.kernel, ptx.PtxKernel):
-            raise InputError(f"{self.kernel.source}: how many blocks are resident is known of machine code alone")
-        given = self.question.dynamic_shared
-        # With a given number of blocks the least that the launch may add decides whether they can fit at all.
-        if given is None and self.question.blocks_per_sm is not None:
-            given = 0
-        with self.question.telling():
-            return sass.residency(self.kernel, self.launch.threads_per_block or _least_threads(warps), given, limits)
+    def residency(self) -> Residency:
+        """Return what decides how many of its blocks are resident on an SM."""
+        asked, threads = self.question, self.launch.threads_per_block
+        return Residency(self.kernel, asked.blocks_per_sm, threads, asked.dynamic_shared, asked.named, asked.telling)
 
     def blocks(self, machine: Machine | None = None, missing: Sequence[MissingInput] = ()) -> tuple[BlockPrograms, ...]:
         """Return the programs of a block on a machine, for every number of warps that is asked for.
@@ -529,34 +495,6 @@ class LaunchedKernel:
 
 _ORDER = ("block", "grid", "loop_bounds", "latencies", "blocks_per_sm", "dynamic_shared")
 """In which missing inputs are asked for: the launch first, what the machine does last."""
-
-
-def check_resident(blocks: int, room: Occupancy, named: Naming) -> None:
-    """Refuse to have more blocks on an SM than there is room for.
-
-    Raises:
-        InputError: it names what was asked for, and what limits.
-    """
-    if blocks > room.blocks_per_sm:
-        raise InputError(f"{named('blocks_per_sm')} {blocks}: only {room}")
-
-
-def residency_notes(room: Occupancy, asked: int | None, blocks: int, then: str = "") -> tuple[Assumption, ...]:
-    """Return the assumptions about how many blocks fit on an SM, and that fewer are there if a user says so.
-
-    Args:
-        blocks: how many are launched.
-        then: what follows from how many fit.
-    """
-    fits = assumptions.residency(f"{room}; {then}" if then else str(room))
-    if asked is None or asked >= min(room.blocks_per_sm, blocks):
-        return (fits,)
-    return fits, assumptions.given_blocks(asked, room.blocks_per_sm)
-
-
-def _least_threads(warps: int) -> int:
-    # The last warp may have one thread: fewer threads never need more of an SM.
-    return (warps - 1) * WARP_LANES + 1
 
 
 @contextmanager

@@ -38,7 +38,8 @@ def read_tables(path: Path, what: str) -> dict[str, object]:
     Raises:
         InputError: see `checked_text`, or it is not TOML.
     """
-    return parse_toml(checked_text(path, what), what, str(path))
+    content = checked_text(path, what)
+    return parse_toml(content, what, str(path))
 
 
 def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool = False) -> list[dict[str, object]]:

@@ -9,9 +9,8 @@ import pytest
 
 from makespan import Launch
 from makespan.host.errors import InputError
-from makespan.kernels import launch_file as launches
 from makespan.kernels import sass
-from makespan.kernels.gpu_question import SharedLaunch, of_kernels
+from makespan.kernels.gpu_question import SharedLaunch, of_kernels, shared_gpu
 from makespan.kernels.question import KernelQuestion, LaunchedKernel, launch_kernel
 from makespan.model.machine import GivenRange, gpus
 from makespan.proof.bounds.theorem_g import theorem_g
@@ -168,7 +167,6 @@ def test_registers_that_are_allotted_differently_are_refused() -> None:
 
 
 def test_the_example_has_the_bound_that_the_documentation_shows() -> None:
-    card, found = gpus.find_gpu("rtx-3070"), launches.read_launches(ROOT / "examples" / "launches.toml")
-    gpu = of_kernels(found.launches, card.machine, sms=46, card=card, room=found.room)
+    gpu = shared_gpu(ROOT / "examples" / "launches.toml", None, gpus.find_gpu("rtx-3070"), sms=46, holds={})
     told = f"at most {theorem_g(gpu).upper:>11}  proven by theorem-g"
     assert told in (ROOT / "docs" / "cli.md").read_text()

@@ -114,12 +114,13 @@ def phases(instance: Instance) -> tuple[Phase, ...] | None:
             continue
         if not _is_spread(instance, parts):
             return None  # as a question of its own the phase would spread its warps evenly
-        late: HeldCycles | None = {}
+        late: HeldCycles = {}
         if is_multiprocessor:
             pieces = [part.program for part in parts]
-            late, held = late_ports(ports, pieces, held), left_behind(ports, pieces, held)
-            if late is None:
+            waited = late_ports(ports, pieces, held)
+            if waited is None:
                 return None
+            late, held = waited, left_behind(ports, pieces, held)
         warps = ((part.program, instance.groups[part.group].warps) for part in parts)
         found.append(Phase(Instance.merged(warps, instance.machine), parts, tuple(late.items())))
     return tuple(found)

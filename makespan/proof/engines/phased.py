@@ -187,9 +187,9 @@ def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case
 def _longest(instance: Instance, joined: Schedule | None, upper: int, budget: Limits) -> Schedule:
     """Return the schedule of the phases one after another, or a longer one, for few have phases that begin together."""
     witness = joined
-    if joined is None or (joined.makespan < upper and not budget.expired):
+    if witness is None or (witness.makespan < upper and not budget.expired):
         found = greedy.longest(instance, budget, upper)
-        witness = found if joined is None or joined.makespan < found.makespan else joined
+        witness = found if witness is None or witness.makespan < found.makespan else witness
     replay(instance, witness)  # a schedule counts only if the machine allows it
     return witness
 
