@@ -133,8 +133,8 @@ def test_a_bounded_proof_has_its_own_exit_code(estimate: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--compare", ROOT / "ptx" / "vecadd.ptx", "--block", 128, *FX5600), "--grid not given: how large is the"),
-        (("--compare", ROOT / "ptx" / "vecadd.ptx", *FX5600), "--block and --grid not given"),
+        (("--compare", ROOT / "ptx" / "vecadd.ptx", "--block", 128, *FX5600), "the launch is not known: give --grid"),
+        (("--compare", ROOT / "ptx" / "vecadd.ptx", *FX5600), "the launch is not known: give --block and --grid"),
         (("--compare", "--string", "CL", *FX5600), "needs a kernel: a .ptx or .cu file"),
         (("--compare", "-", "--input-format", "ptx", *FX5600), "give a file instead of '-'"),
         (VECADD, "Missing option '--gpu'"),

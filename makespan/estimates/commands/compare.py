@@ -92,16 +92,15 @@ def command(
 
 
 def _question(asked: LaunchOptions, gpu: "Gpu") -> "LaunchQuestion":
+    from makespan.estimates.profile.launched import Launched
+
     path = asked.source
     if path is None or (path != "-" and not is_kernel(path)):
         raise InputError("a comparison of estimates needs a kernel: a .ptx or .cu file")
     if path == "-":
         raise InputError("a comparison reads its kernel twice: give a file instead of '-'")
     question = asked.question(gpu)
-    extents = (("--block", question.launch.block), ("--grid", question.launch.grid))
-    missing = [name for name, extent in extents if extent is None]
-    if missing:
-        raise InputError(f"{' and '.join(missing)} not given: how large is the launch?")
+    Launched.of(question.kernel, question.launch)  # refuses a launch of unknown size, which no method could take
     return question
 
 

@@ -11,7 +11,7 @@ import click
 
 from makespan.cli.help_page import Decorator, HelpCommand, examples, stack
 from makespan.cli.output import format_option, remark, render
-from makespan.cli.parameters import SECONDS, OneOf, choice, extents
+from makespan.cli.parameters import FILE, SECONDS, OneOf, choice, extents
 from makespan.cli.progress import counting
 from makespan.cli.running import DONE, INTERRUPTED, NOT_MEASURED
 from makespan.host.errors import InputError
@@ -26,8 +26,6 @@ _SECONDS_PER_SAVE = 2.0
 _SECONDS = {False: 480.0, True: 60.0}  # by --quick
 _SHOWN = 10
 _BOTH = "both"
-_PATH = click.Path(path_type=Path)
-
 
 # The options that choose a device: a real one, or one that takes as long as a table says.
 device_options = stack(
@@ -78,7 +76,7 @@ def open_device(device: int | None, virtual: str | None, noise: float | None, se
 )
 @click.option("--double", is_flag=True, help="measure floats of 64 bits, too")
 @click.option("--time-limit", type=SECONDS, help="for all points; each has 5 runs [default: 480, with --quick 60]")
-@click.option("-o", "--output", type=_PATH, required=True, metavar="FILE.json", help="the table")
+@click.option("-o", "--output", type=FILE, required=True, metavar="FILE.json", help="the table")
 def measure(
     device: int | None,
     virtual: str | None,
@@ -179,7 +177,7 @@ class _Keeper:
 @click.option("--wg", type=click.IntRange(1), help="work-group size [default: that of the table, or 256]")
 @tolerance_option
 @click.option("--time-limit", type=SECONDS, help="shared out among the samples; each has 5 runs [default: none]")
-@click.option("-o", "--output", "target", type=_PATH, metavar="FILE.csv", help="histogram of q")
+@click.option("-o", "--output", "target", type=FILE, metavar="FILE.csv", help="histogram of q")
 @format_option()
 def evaluate(
     device: int | None,

@@ -9,7 +9,7 @@ import click
 
 from makespan.cli.help_page import HelpCommand, examples, stack
 from makespan.cli.output import TEXT, format_option, render
-from makespan.cli.parameters import choice
+from makespan.cli.parameters import FILE, choice
 from makespan.estimates.commands.methods import read_characteristics, table_options
 from makespan.host.errors import InputError
 from makespan.kernels import kernel_file
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from makespan.estimates.opencl import Opened
     from makespan.model.machine.gpus import Gpu
 
-_PATH = click.Path(path_type=Path)
-
 
 def _description(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     del context, parameter
@@ -33,10 +31,10 @@ def _description(context: click.Context, parameter: click.Parameter, path: Path 
 
 options = stack(
     choice("--emit", "cuda opencl ptx", "write the programs that measure", default=False),
-    click.option("-o", "--output", "target", type=_PATH, metavar="DIR|FILE", help="folder, or file of samples"),
-    click.option("--fit", type=_PATH, metavar="SAMPLES.csv", help="parameters from samples"),
+    click.option("-o", "--output", "target", type=FILE, metavar="DIR|FILE", help="folder, or file of samples"),
+    click.option("--fit", type=FILE, metavar="SAMPLES.csv", help="parameters from samples"),
     click.option("--gpu", metavar="NAME|FILE.toml", help="the description that the fit completes"),
-    click.option("--gpu-out", type=_PATH, callback=_description, metavar="FILE.toml", help="write it, completed"),
+    click.option("--gpu-out", type=FILE, callback=_description, metavar="FILE.toml", help="write it, completed"),
     format_option(what="of the fit"),
     click.option("--force", is_flag=True, help="take times that are on no line"),
 )
@@ -272,9 +270,9 @@ def write_program(folder: Path | None, name: str, text: str) -> Path:
 
 @click.command("dual-issue", cls=HelpCommand, epilog=examples("makespan measure dual-issue --import tesla-k20"))
 @table_options
-@click.option("--machine-out", type=_PATH, metavar="FILE.toml", help="write a machine file")
+@click.option("--machine-out", type=FILE, metavar="FILE.toml", help="write a machine file")
 @choice("--emit", "portable", "write programs instead", default=False)
-@click.option("-o", "--output", "folder", type=_PATH, metavar="DIR", help="where to write them")
+@click.option("-o", "--output", "folder", type=FILE, metavar="DIR", help="where to write them")
 @format_option()
 def dual_issue(machine_out: Path | None, emit: str | None, folder: Path | None, output: str, **table: Any) -> None:
     """Tell register banks, control codes and the best order of single and dual issues from a table of measurements.

@@ -10,6 +10,7 @@ import click
 from makespan.cli.help_page import option_name, section
 from makespan.cli.options import cuda_options, launch_options, option
 from makespan.cli.output import format_option, render
+from makespan.cli.parameters import FILE
 from makespan.cli.source import kernel_question
 from makespan.host.errors import InputError
 from makespan.host.text_file import claim_input
@@ -32,7 +33,7 @@ kernel_options = section(
 resource_options = section(
     "Launch",
     click.option("--regs", type=click.IntRange(1, 4096), help="registers of a thread, as ptxas -v says"),
-    click.option("--ptxas", type=click.Path(path_type=Path), metavar="FILE", help="output of ptxas -v, for registers"),
+    click.option("--ptxas", type=FILE, metavar="FILE", help="output of ptxas -v, for registers"),
     click.option("--smem", type=click.IntRange(0, 2**31), help="bytes of dynamic shared memory of a block"),
 )
 

@@ -5,7 +5,6 @@ of some registers), `code,0x20` (all 256: throughput, gap and latency), `pattern
 have stay empty; tests may be left out, but not be incomplete. Lines that begin with # are remarks.
 """
 
-import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from makespan.estimates.dual_issue.control_codes import CODES, SINGLE_ISSUE, CodeResult, interpret
 from makespan.estimates.dual_issue.register_banks import REGISTERS, BankResult, Pair, Threshold, find_banks
+from makespan.estimates.microbench.samples import csv_rows
 from makespan.host.errors import InputError, MeasurementError
 from makespan.host.text_file import named_file, read_text
 from makespan.model.machine.values import shown
@@ -131,10 +131,9 @@ def find(table: str, sm: SmDescription | None = None, threshold: Threshold = Thr
 
 def parse(content: str, where: str, sm: SmDescription, threshold: Threshold = Threshold.AUTO) -> Characteristics:
     """Return the same for the text of a table; raises as `find` does."""
+    tests = _tests(content, where, sm)
     try:
-        tests = _tests(content, sm)
-        pairs = _pairs(tests["bank"], sm)
-        codes = _codes(tests["code"])
+        pairs, codes = _pairs(tests["bank"], sm), _codes(tests["code"])
         single = _single(tests, codes)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
@@ -178,32 +177,28 @@ _TESTS = {
 }
 
 
-def _tests(content: str, sm: SmDescription) -> _MeasuredTests:
+def _tests(content: str, where: str, sm: SmDescription) -> _MeasuredTests:
     tests: _MeasuredTests = {test: {} for test in _TESTS}
-    reader = csv.reader(content.splitlines())
-    try:
-        rows = [(reader.line_num, cells) for cells in reader if cells and not cells[0].startswith("#")]
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num}: no CSV: {error}") from None
-    if not rows or tuple(rows[0][1]) != COLUMNS:
-        raise InputError(f"line {rows[0][0] if rows else 1}: the columns are {','.join(COLUMNS)}")
-    for line, cells in rows[1:]:
+    (at, header), *rows = [*csv_rows(content, where)] or [(f"{where}:1", [])]
+    if tuple(header) != COLUMNS:
+        raise InputError(f"{at}: the columns are {','.join(COLUMNS)}")
+    for at, cells in rows:
         try:
             test, key, row = _row(cells, sm)
             if key in tests[test]:
                 raise InputError(f"{test} {key} is there twice")
         except InputError as error:
-            raise InputError(f"line {line}: {error}") from None
+            raise InputError(f"{at}: {error}") from None
         tests[test][key] = row
-    if len(rows) == 1:
-        raise InputError("no measurement in it")
+    if not rows:
+        raise InputError(f"{where}: no measurement in it")
     return tests
 
 
 def _row(cells: list[str], sm: SmDescription) -> tuple[str, str, _MeasuredRow]:
     if len(cells) != len(COLUMNS):
         raise InputError(f"{len(cells)} cells instead of {len(COLUMNS)}")
-    test, key, *numbers = (cell.strip() for cell in cells)
+    test, key, *numbers = cells
     if test not in _TESTS:
         raise InputError(f"unknown test {shown(test)}; there are {', '.join(_TESTS)}")
     given = dict(zip(COLUMNS[2:], numbers, strict=True))

@@ -87,7 +87,7 @@ def read(path: Path, table: SampleColumns) -> tuple[MicrobenchSample, ...]:
         InputError: a file that cannot be read or is no such table; names the line.
     """
     headers = [(*table.columns, unit) for unit in table.units]
-    rows = list(_rows(path))
+    rows = list(csv_rows(read_text(path, "file of samples", MAX_FILE_BYTES), str(path)))
     header = tuple(rows[0][1]) if rows else ()
     if header not in headers:
         wanted = " or ".join(map(",".join, headers))
@@ -125,14 +125,19 @@ def text(samples: Iterable[MicrobenchSample], table: SampleColumns) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _rows(path: Path) -> Iterator[tuple[str, list[str]]]:
-    reader = csv.reader(read_text(path, "file of samples", MAX_FILE_BYTES).splitlines())
+def csv_rows(content: str, where: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows of a table in CSV without its remarks, each with the file and line that it stands in.
+
+    Raises:
+        InputError: no CSV.
+    """
+    reader = csv.reader(content.splitlines())
     try:
         for row in reader:
             if row and not row[0].startswith(_REMARK):
-                yield f"{path}:{reader.line_num}", [cell.strip() for cell in row]
+                yield f"{where}:{reader.line_num}", [cell.strip() for cell in row]
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: not CSV: {error}") from None
+        raise InputError(f"{where}:{reader.line_num}: not CSV: {error}") from None
 
 
 def _sample(table: SampleColumns, header: tuple[str, ...], where: str, row: list[str]) -> MicrobenchSample:

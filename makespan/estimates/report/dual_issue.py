@@ -1,7 +1,7 @@
 """Characteristics of an SM as text, as JSON of schema `makespan.dual-issue/2`, and as a machine file."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from math import ceil
 from typing import Any
@@ -47,7 +47,7 @@ def _bank_lines(found: BankResult) -> Iterator[str]:
     count = len(found.classes)
     yield f"register banks {count}, from {found.runs} pairs, conflict at or below {found.limit:.3%} of theory"
     for bank, members in enumerate(found.classes):
-        yield f"  {bank}: {_ranges(members)}"
+        yield f"  {bank}: {', '.join(map(str, members))}"
     yield f"  bank of register r: {found.function or 'no function of three bits or fewer'}"
     if found.slowdown is not None:
         yield f"  two registers of a bank in one instruction add {found.slowdown:.2%} to its issue time"
@@ -63,17 +63,6 @@ def _code_lines(found: CodeResult) -> Iterator[str]:
             f"  {field.base:#04x}..{field.codes[-1]:#04x}: field of {field.width} bits from bit {field.shift}, gap"
             f" {field.start:g} + {field.slope} n for n = 0..{field.last}{beyond}"
         )
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Return rising numbers as text, with runs of three and more as `a-b`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def document(found: Characteristics) -> dict[str, Any]:

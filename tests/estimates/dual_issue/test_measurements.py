@@ -50,8 +50,8 @@ def without(*starts: str) -> Callable[[], list[str]]:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (without("test,"), "line 3: the columns are test,key,ops_per_cycle,gap,latency"),
-        (list, "line 1: the columns are test,key,ops_per_cycle,gap,latency"),
+        (without("test,"), "k20.csv:3: the columns are test,key,ops_per_cycle,gap,latency"),
+        (list, "k20.csv:1: the columns are test,key,ops_per_cycle,gap,latency"),
         (lambda: [HEADER], "no measurement in it"),
         (without("bank,R0:R7"), "pairs of registers are missing: R0:R7; measure them, too"),
         (
@@ -62,7 +62,7 @@ def without(*starts: str) -> Callable[[], list[str]]:
             without("code,0x1", "code,0x20"),
             "control codes are missing: 0x10, 0x11, 0x12, 0x13, 0x14 and 12 more; measure",
         ),
-        (lambda: [*ROWS, "bank,R1:R0,127,,"], "line 764: bank R0:R1 is there twice"),
+        (lambda: [*ROWS, "bank,R1:R0,127,,"], "k20.csv:764: bank R0:R1 is there twice"),
         (lambda: [*ROWS, "code,0X2F,30,16,16"], "code 0x2f is there twice"),
         (lambda: [*ROWS, "pattern,1-2-2-1,1,,"], "pattern 1-2-2-1 is there twice"),
         (replaced("186.35", "192.01"), "ops_per_cycle must be above 0 and at most the 192 lanes, not 192.01"),
@@ -91,7 +91,7 @@ def without(*starts: str) -> Callable[[], list[str]]:
 def test_tables_that_are_wrong_say_where(make: Callable[[], list[str]], message: str) -> None:
     with pytest.raises(InputError) as error:
         read(make())
-    assert str(error.value).startswith("k20.csv: ")
+    assert str(error.value).startswith("k20.csv:")
     assert message in str(error.value)
 
 
