@@ -20,7 +20,8 @@ LATENCIES = frozenset(
     {AssumptionKind.MACHINE, AssumptionKind.ONE_CYCLE, AssumptionKind.UNIT_LATENCY, AssumptionKind.UNSTATED_LATENCY}
 )
 """The kinds that say who states latencies; one of them stands in every result."""
-_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | {AssumptionKind.FAIR, AssumptionKind.MODULO}  # by the instance
+_PROMISES = frozenset({AssumptionKind.FAIR, AssumptionKind.MODULO})
+_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | _PROMISES  # by the instance
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:
@@ -60,22 +61,20 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
     """
     notes, several = tuple(said), tuple(instances)
-    promised = {note for note in notes if note.kind in (AssumptionKind.FAIR, AssumptionKind.MODULO)}
-    expected = _promises(machine)
-    if {(note.kind, note.about) for note in promised} != expected:
+    promised = {(note.kind, note.about) for note in notes if note.kind in _PROMISES}
+    if promised != _promises(machine):
         raise Refused("assumptions: what the scheduler promises does not follow from the instance")
     if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
+    untimed = [note for note in notes if note.kind is AssumptionKind.UNTIMED]
     stated = {note.kind for note in notes} & LATENCIES
     decided = {_latencies(instance) for instance in several}
-    is_said_elsewhere = _is_by_operation(notes, several) or any(note.kind is AssumptionKind.UNTIMED for note in notes)
+    is_said_elsewhere = _is_by_operation(notes, several) or bool(untimed)
     if stated != decided and not (is_said_elsewhere and stated and stated <= decided | {AssumptionKind.MACHINE}):
         raise Refused("assumptions: what is said of latencies does not follow from the instance")
-    known = set(machine.capacities)
-    for note in notes:
-        listed = note.about[0].rpartition("(")[2].rstrip(")").split(", ") if note.kind is AssumptionKind.UNTIMED else []
-        if not set(listed) <= known:
-            raise Refused("assumptions: a class whose latency nobody knows is not one of the machine")
+    listed = {name for note in untimed for name in note.about[0].rpartition("(")[2].rstrip(")").split(", ")}
+    if not listed <= set(machine.capacities):
+        raise Refused("assumptions: a class whose latency nobody knows is not one of the machine")
 
 
 def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:

@@ -32,13 +32,13 @@ def timings(program: Program, work: ProofSteps) -> tuple[InstructionTiming, ...]
     awaited, left_behind = set[tuple[int, int]](), set[tuple[int, int]]()
     for at, (place, timing) in enumerate(zip(program.places, program.timings, strict=True)):
         here = coming.pop(at, {})
-        awaited |= {key for key in here if key[1] in timing.awaits}
-        others = {key: cycles for key, cycles in here.items() if key[1] not in timing.awaits}
+        met = {key for key in here if key[1] in timing.awaits}
+        awaited |= met
         if place.unit == BARRIER:
-            left_behind |= others.keys()
-        after = {key: cycles - timing.stall for key, cycles in others.items() if cycles > timing.stall}
-        if timing.latency[1] > timing.stall:
-            after |= {(at, token): timing.latency[1] - timing.stall for token in timing.sets}
+            left_behind |= here.keys() - met
+        after = {(at, token): timing.latency[1] for token in timing.sets}
+        after |= {key: cycles for key, cycles in here.items() if key not in met}
+        after = {key: cycles - timing.stall for key, cycles in after.items() if cycles > timing.stall}
         for target in place.successors:
             work.spend(1 + len(after))
             keep_latest(coming.setdefault(target, {}), after)
@@ -91,20 +91,23 @@ class Holds:
         waiting = {name for name, cycles in self._held.items() if soonest.get(name, cycles) < cycles}
         lag = max((self._held[name] for name in waiting), default=0)
         if waiting:
-            units = set[str]().union(*(program.units for program in pieces))
-            if self._partitions > 1 and any(hold.gate & self._shared for name in units for hold in self._holds[name]):
-                raise UnevenCrossing
-            for program in pieces:
-                for start in program.starts:  # (v): each start needs every such port, so all wait for the last of them
-                    holds = self._holds[program.places[start].unit]
-                    alone = {hold.pools[0] for hold in holds if len(hold.pools) == 1}
-                    if any(name not in alone or self._capacities[name] > 1 for name in waiting):
-                        raise UnevenCrossing
+            self._check(pieces, waiting)
         for name, cycles in self._held.items():
             if cycles > quickest:
                 left[name] = max(cycles - quickest, left.get(name, 0))
         self._held = left
         return lag
+
+    def _check(self, pieces: Sequence[Program], waiting: set[str]) -> None:
+        """Refuse a phase some of whose warps may find a port while others wait for one of these pools."""
+        units = set[str]().union(*(program.units for program in pieces))
+        if self._partitions > 1 and any(hold.gate & self._shared for name in units for hold in self._holds[name]):
+            raise UnevenCrossing
+        # (v): each start needs every such port, so all wait for the last of them
+        for unit in {program.places[start].unit for program in pieces for start in program.starts}:
+            alone = {hold.pools[0] for hold in self._holds[unit] if len(hold.pools) == 1}
+            if any(name not in alone or self._capacities[name] > 1 for name in waiting):
+                raise UnevenCrossing
 
     def _walk(self, program: Program, soonest: dict[str, int], left: dict[str, int]) -> int:
         """Follow a program through a phase; return how long it takes at least.

@@ -14,9 +14,8 @@ from makespan.verify.paths import total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 5_000_000
-_Clocks = dict[
-    int | str, int
-]  # the earliest cycle in which a token is there, or a pool with one port, by name, is free
+_Clocks = dict[int | str, int]
+"""The earliest cycle in which a token is there, or a pool with one port, by name, is free."""
 
 
 def least_makespan(instance: Instance) -> int:
@@ -61,38 +60,66 @@ def _crew(block: Iterable[tuple[Program, int]], blocks: int) -> Counter[Program]
 
 def _phases(instance: Instance, program: Program, work: ProofSteps) -> Iterator[int]:
     """Yield the least time of each phase of a warp alone, as long as no path has ended before."""
-    # It is the max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
-    units = {unit.name: unit for unit in instance.machine.units}
-    capacity, timings = form.pool_capacities(instance.machine), form.place_timings(program, units, longest=False)
-    begins, ended = set(program.starts), False
-    while begins and not ended:
-        states: dict[int, tuple[int, _Clocks]] = {begin: (0, {}) for begin in begins}
-        least, begins = list[int](), set[int]()
+    walk = _LeastTimes(instance, program, work)
+    begins, least = set(program.starts), [0]
+    while begins and not walk.has_ended:
+        begins, least = walk.phase(begins)
+        yield min(least)
+
+
+class _LeastTimes:
+    """The max-plus system of theorem 1S with lower ends, and with minima where paths join: a lower bound of each.
+
+    Attributes:
+        has_ended: whether some path has come to the end of the program.
+    """
+
+    def __init__(self, instance: Instance, program: Program, work: ProofSteps) -> None:
+        self._program, self._work = program, work
+        units, capacity = {unit.name: unit for unit in instance.machine.units}, form.pool_capacities(instance.machine)
+        self._timings = form.place_timings(program, units, longest=False)
+        # only a pool that each instruction of the class takes a port of, and that has no other port, is waited for
+        holds = {
+            name: [hold for hold in form.class_holds(unit) if len(hold.pools) == 1] for name, unit in units.items()
+        }
+        self._held = {
+            name: {hold.pools[0]: hold.least for hold in sure if capacity[hold.pools[0]] == 1}
+            for name, sure in holds.items()
+        }
+        self.has_ended = False
+
+    def phase(self, begins: Iterable[int]) -> tuple[set[int], list[int]]:
+        """Return where the next phase begins, and the times after which a warp may come to the end of this one."""
+        program, states = self._program, {begin: (0, _Clocks()) for begin in begins}
+        least, behind = list[int](), set[int]()
         for at in range(min(states), program.end):
             if at not in states:
                 continue
             arrival, clocks = states.pop(at)
-            place = program.places[at]
-            work.spend(1 + len(clocks) * len(place.successors))
-            issue = max((arrival, *(clocks.get(token, 0) for token in timings[at].awaits)))
-            if place.unit == BARRIER:
+            unit, successors = program.places[at]
+            self._work.spend(1 + len(clocks) * len(successors))
+            issue = max((arrival, *(clocks.get(token, 0) for token in self._timings[at].awaits)))
+            if unit == BARRIER:
                 least.append(issue)
-                begins.update(place.successors)
+                behind.update(successors)
                 continue
-            # only a pool that each instruction of the class takes a port of, and that has no other port, is waited for
-            sure = [hold for hold in form.class_holds(units[place.unit]) if len(hold.pools) == 1]
-            held = {hold.pools[0]: hold.least for hold in sure if capacity[hold.pools[0]] == 1}
-            issue = max((issue, *(clocks.get(name, 0) for name in held)))
-            new = clocks | {name: issue + cycles for name, cycles in held.items()}
-            for token in timings[at].sets:
-                new[token] = max(issue + timings[at].latency[0], clocks.get(token, 0))
-            for target in place.successors:
-                states[target] = _either(states.get(target), issue + timings[at].stall, new)
+            arrival, clocks = self._issued(at, issue, clocks)
+            for target in successors:
+                states[target] = _either(states.get(target), arrival, clocks)
         if program.end in states:
             arrival, clocks = states[program.end]
             least.append(max((arrival, *(cycle for key, cycle in clocks.items() if isinstance(key, int)))))
-            ended = True
-        yield min(least)
+            self.has_ended = True
+        return behind, least
+
+    def _issued(self, at: int, ready: int, clocks: _Clocks) -> tuple[int, _Clocks]:
+        """Return the cycle in which a warp may go on from its place, and what it may wait for then."""
+        timing, held = self._timings[at], self._held[self._program.places[at].unit]
+        issue = max((ready, *(clocks.get(name, 0) for name in held)))
+        new = clocks | {name: issue + cycles for name, cycles in held.items()}
+        for token in timing.sets:
+            new[token] = max(issue + timing.latency[0], clocks.get(token, 0))
+        return issue + timing.stall, new
 
 
 def _either(before: tuple[int, _Clocks] | None, arrival: int, clocks: _Clocks) -> tuple[int, _Clocks]:
@@ -111,24 +138,31 @@ def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: in
         crew: by program the number of warps that all partitions have instead of those of the instance.
         sms: the number of SMs to which the partitions belong; 0 means one, where one partition gets its share for sure.
     """
-    machine, units = instance.machine, form.used_units(instance)
-    capacity, shared, every = form.pool_capacities(machine), form.shared_pools(machine), form.issue_holds(machine)
-    holds: dict[str, list[form.PoolHold]] = {name: every[name] for name in units}
+    units, every = form.used_units(instance), form.issue_holds(instance.machine)
     tails = {name: _tail(instance, unit) for name, unit in units.items()}
-    for gate in dict.fromkeys(hold.gate for one in holds.values() for hold in one):
-        kept = {unit: [hold.least for hold in one if hold.gate <= gate] for unit, one in holds.items()}
-        users = [unit for unit, cycles in kept.items() if cycles]
-        interval, tail = min(min(kept[unit]) for unit in users), min(tails[unit] for unit in users)
-        work = [total(group.program, dict.fromkeys(users, 1), min) for group in instance.groups]
-        everywhere = sum(capacity[name] * (1 if name in shared else machine.partitions) for name in gate)
-        warps = [group.warps if crew is None else crew[group.program] for group in instance.groups]
-        loads = [(sum(count * own for count, own in zip(warps, work, strict=True)), everywhere * max(1, sms))]
-        if not gate & shared and not sms:
-            loads.append((_busiest(instance, work), sum(capacity[name] for name in gate)))
-        for count, ports in loads:
+    for gate in dict.fromkeys(hold.gate for name in units for hold in every[name]):
+        kept = {unit: [hold.least for hold in every[unit] if hold.gate <= gate] for unit in units}
+        interval = min(min(cycles) for cycles in kept.values() if cycles)
+        tail = min(tails[unit] for unit, cycles in kept.items() if cycles)
+        work = dict.fromkeys([unit for unit, cycles in kept.items() if cycles], 1)
+        for count, ports in _loads(instance, gate, work, crew, sms):
             # some port has ceil(count / ports) issues one after another, and the last of them is `tail` before the end
             if count:
                 yield (-(-count // ports) - 1) * interval + tail
+
+
+def _loads(
+    instance: Instance, gate: form.PoolGate, work: Mapping[str, int], crew: Mapping[Program, int] | None, sms: int
+) -> Iterator[tuple[int, int]]:
+    """Yield pairs: how many instructions of the classes of `work` need a port of a gate at least, and its ports."""
+    machine = instance.machine
+    capacity, shared = form.pool_capacities(machine), form.shared_pools(machine)
+    least = [total(group.program, work, min) for group in instance.groups]
+    warps = [group.warps if crew is None else crew[group.program] for group in instance.groups]
+    everywhere = sum(capacity[name] * (1 if name in shared else machine.partitions) for name in gate)
+    yield sum(map(int.__mul__, warps, least)), everywhere * max(1, sms)
+    if not gate & shared and not sms:
+        yield _busiest(instance, least), sum(capacity[name] for name in gate)
 
 
 def _tail(instance: Instance, unit: UnitClass) -> int:

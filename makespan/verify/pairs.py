@@ -19,18 +19,14 @@ from types import MappingProxyType
 
 from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
-from makespan.model.machine import DELAY, Machine, UnitClass
+from makespan.model.machine import DELAY, UnitClass
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Upper
 from makespan.verify import paths, phases
-from makespan.verify.machine_form import (
-    binding_width,
-    issue_holds,
-    place_timings,
-    pool_capacities,
-    shared_pools,
-    used_units,
-)
+from makespan.verify.alone import longest_alone
+from makespan.verify.gates import Gates
+from makespan.verify.interference import Company
+from makespan.verify.machine_form import binding_width, place_timings, used_units
 from makespan.verify.paths import PhaseRegion, along, total
 from makespan.verify.pessimistic import ClassShare, chain_shares, most_waiting, shares
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused
@@ -192,7 +188,7 @@ def _bound_with_thresholds(instance: Instance, proof: Weights, work: ProofSteps)
         unpaired.append(walk.most(theirs, -1)[0])
         if program.timings:
             turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 1 + slot)
-            alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
+            alone.append(longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
             continue
         # z blocks: until it is ready again or, of a counted class, its own port is free again; nobody needs the port
         # of its last instruction any more
@@ -238,36 +234,6 @@ def _is_divided(instance: Instance) -> bool:
     return instance.machine.partitions > 1 or any(unit.uses for unit in instance.machine.units)
 
 
-class _GateCounts:
-    """The counts of instructions at the gates that can be full; `scale` of it is all ports of a gate for a cycle."""
-
-    def __init__(self, machine: Machine, used: Mapping[str, UnitClass], work: ProofSteps) -> None:
-        every = issue_holds(machine)
-        self._holds = {name: every[name] for name in used}
-        gates = {hold.gate for holds in self._holds.values() for hold in holds}
-        # with one slot, a partition's own class of as many ports as it holds each for cycles always has one left
-        gates -= {frozenset({u.name}) for u in used.values() if not u.shared and u.capacity >= u.interval}
-        size = pool_capacities(machine)
-        self._ports = {gate: sum(size[name] for name in gate) for gate in gates}
-        self.scale = lcm(*self._ports.values())
-        work.spend(sum(hold.most for holds in self._holds.values() for hold in holds) * len(gates))
-
-    def charge(self, unit: str, among: Set[str] | None, since: int, least: int) -> int:
-        """Return what an instruction counts, in each cycle at the gate where what it then holds is dearest."""
-        # Only pools `among` these count (None means all), cycles `since` after the issue on, and gates of `least`
-        # ports.
-        total = 0
-        for cycle in range(since, max(hold.most for hold in self._holds[unit])):
-            held = [hold.gate for hold in self._holds[unit] if hold.most > cycle]
-            paid = (
-                sum(self.scale // count for names in held if names & (gate if among is None else gate & among))
-                for gate, count in self._ports.items()
-                if count >= least
-            )
-            total += max(paid, default=0)
-        return total
-
-
 def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps) -> int:
     """Return the bound of theorem E' with one slot in each partition, or with resources besides class ports."""
     # Pairs are of classes with a port of their own in each partition. Whatever is full where z is left out costs
@@ -279,10 +245,18 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps)
     own_port = (unit for unit in used.values() if unit.capacity == 1 and unit.interval > 1)
     counted = {unit.name: unit for unit in own_port if not unit.shared and not unit.uses}
     _check_classes(proof, counted)
-    counts, shared = _GateCounts(machine, used, work), shared_pools(machine)
-    mass = {name: (unit.interval - 1) * counts.scale for name, unit in counted.items()}
+    gates = Gates(machine, used, work)
+    # with one slot, a partition's own class of as many ports as it holds each for cycles always has one left
+    spare = {frozenset({u.name}) for u in used.values() if not u.shared and u.capacity >= u.interval}
+    counting = [gate for gate in gates.every if gate not in spare]
+    prices = gates.even(counting)
+    mass = {name: (unit.interval - 1) * prices.scale for name, unit in counted.items()}
     threshold = _thresholds(proof, mass)
-    here, there = ({name: counts.charge(name, among, 0, 1) for name in used} for among in (None, shared))
+    here, there = (
+        {name: gates.paid(name, counting, prices, among=among) for name in used} for among in (None, gates.shared)
+    )
+    # of gates of several ports z can be kept out by what it holds itself, once it may issue again
+    several = [gate for gate in counting if not gates.is_single(gate)]
     beside, elsewhere, alone, own = list[int](), list[int](), list[int](), list[int]()
     for group, row in zip(instance.groups, proof.reserves, strict=True):
         program = group.program
@@ -290,27 +264,16 @@ def _bound_with_partitions(instance: Instance, proof: Weights, work: ProofSteps)
         beside.append(walk.most(here, -1)[0])
         elsewhere.append(total(program, there))  # only pairs beside z are proven to save anything
         turns = _turns(program, threshold, used, paths.shortest_gaps(program, used), 2)
-        alone.append(paths.longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
-        # of gates of several ports z can be kept out by what it holds itself, once it may issue again
-        again = place_timings(program, used, longest=False)
-        held = [counts.charge(at.unit, None, timing.stall, 2) for at, timing in zip(program.places, again, strict=True)]
-        own.append(along(program, held))
-    others = [
-        _most_counted(instance, last, [near - far for near, far in zip(beside, elsewhere, strict=True)], elsewhere)
-        for last in range(len(instance.groups))
-    ]
-    return max(cycles + (rest + mine) // counts.scale for cycles, rest, mine in zip(alone, others, own, strict=True))
-
-
-def _most_counted(instance: Instance, last: int, gains: Sequence[int], elsewhere: Sequence[int]) -> int:
-    """Return the most that all warps but one of the group `last` count, over all ways to spread them evenly."""
-    # At most `ceil(W/K) - 1` are in the partition of the last finisher: those who gain most by being there.
-    seats = (instance.warps - 1) // instance.machine.partitions
-    others = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
-    rows = zip(gains, others, strict=True)
-    together = sorted((gain for gain, warps in rows for _ in range(min(seats, warps))), reverse=True)
-    everywhere = sum(warps * far for warps, far in zip(others, elsewhere, strict=True))
-    return everywhere + sum(together[:seats])
+        alone.append(longest_alone(program, machine, work) + walk.most({}, 0, turns=turns)[0])
+        again = zip(program.places, place_timings(program, used, longest=False), strict=True)
+        own.append(along(program, [gates.paid(at.unit, several, prices, since=timing.stall) for at, timing in again]))
+    seats = (instance.warps - 1) // machine.partitions
+    found = []
+    for last, (cycles, mine) in enumerate(zip(alone, own, strict=True)):
+        numbers = [group.warps - (number == last) for number, group in enumerate(instance.groups)]
+        others = Company.spread(numbers, seats).most(beside, elsewhere)
+        found.append(cycles + (others + mine) // prices.scale)
+    return max(found)
 
 
 @dataclass(frozen=True, slots=True)

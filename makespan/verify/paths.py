@@ -1,11 +1,15 @@
-"""What the paths of a program add up to, and how long a warp takes alone on them: its own stalls, results and ports."""
+"""The sums of weights along paths of a program, and the gaps between the instructions of a warp.
+
+Places are numbered so that successors come later. So the least labels that satisfy `label(p) >= weight(p) + label(q)`
+for every edge from p to q are found in one pass backwards; whoever wants labels to check finds them here.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from makespan.model.machine import Machine, UnitClass
+from makespan.model.machine import UnitClass
 from makespan.model.program import Program
-from makespan.verify.machine_form import class_holds, place_timings, pool_capacities
+from makespan.verify.machine_form import place_timings
 from makespan.verify.refusal import ProofSteps
 
 Choose = Callable[[Iterable[int]], int]
@@ -73,32 +77,3 @@ def shortest_gaps(program: Program, units: Mapping[str, UnitClass]) -> list[int]
         needed = all(not set(timing.sets).isdisjoint(tokens) for tokens in awaits)
         found.append(max(timing.stall, timing.latency[0]) if needed else timing.stall)
     return found
-
-
-def longest_alone(program: Program, machine: Machine, work: ProofSteps) -> int:
-    """Return T(z): the most cycles that a warp takes if it is alone, on any path and at any latencies."""
-    # Each place is issued when the latest of some earlier times has come, a constant after an earlier issue; so the
-    # latest that any path to it has seen of every token, and of every single port, says when at the latest. How its own
-    # instructions meet at several ports, or at one of several resources, is no wait in theorem 1S: it counts as hits.
-    units, capacity = {unit.name: unit for unit in machine.units}, pool_capacities(machine)
-    timings, holds = (
-        place_timings(program, units, longest=True),
-        {name: class_holds(unit) for name, unit in units.items()},
-    )
-    comes = [0] * (program.end + 1)
-    seen: list[dict[str | int, int]] = [{} for _ in comes]
-    over = 0
-    for at, (place, timing) in enumerate(zip(program.places, timings, strict=True)):
-        latest, held = seen[at], holds[place.unit]
-        needed: list[str | int] = [hold.pools[0] for hold in held if len(hold.pools) == 1]
-        # a pool of several ports is never in `latest`
-        issue = max([comes[at], *(latest.get(key, 0) for key in [*needed, *timing.awaits])])
-        ready = issue + timing.latency[1]
-        over = max(over, ready if timing.sets else 0, issue + timing.stall)  # no warp waits for what sets no token
-        single = {name: issue + hold.most for hold in held for name in hold.pools if capacity[name] == 1}
-        keep_latest(latest, single | dict.fromkeys(timing.sets, ready))
-        for after in place.successors:
-            work.spend(len(latest) + 1)
-            comes[after] = max(comes[after], issue + timing.stall)
-            keep_latest(seen[after], latest)
-    return over

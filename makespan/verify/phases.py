@@ -55,16 +55,19 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
             crews = list(_crews(instance, [row[number : number + 1] for row in own], timings))
             if not crews:
                 continue
-            # (iv): else the warps of a phase may be spread over partitions as those of no instance are
-            if machine.partitions > 1 and len(crews) < len(instance.groups):
-                return None
-            if machine.partitions > 1 and machine.assignment is not WarpAssignment.ANY and len(crews) > 1:
-                return None
+            if machine.partitions > 1:
+                _check_spread(instance, len(crews))
             late = holds.enter([program for program, _ in crews]) if is_real else 0
             found.append((Instance.merged(crews, machine), late))
     except (TooMuchWork, crossing.UnevenCrossing):
         return None
     return found
+
+
+def _check_spread(instance: Instance, crews: int) -> None:
+    # (iv): else the warps of a phase may be spread over partitions as those of no instance are
+    if crews < len(instance.groups) or (crews > 1 and instance.machine.assignment is not WarpAssignment.ANY):
+        raise crossing.UnevenCrossing
 
 
 def _crews(
@@ -91,13 +94,17 @@ def phases(instance: Instance) -> list[list[PhaseRegion]]:
         TooMuchWork: there are too many.
     """
     visits = ProofSteps(MOST_VISITS)
-    return [list(_phases(group.program, visits)) for group in instance.groups]
+    return [list(regions(group.program, visits)) for group in instance.groups]
 
 
-def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
-    """Yield the phases of a program; a path may end while others go on, so the end is carried along."""
+def regions(program: Program, work: ProofSteps, *, whole: bool = False) -> Iterator[PhaseRegion]:
+    """Yield the phases of a program; a path may end while others go on, so the end is carried along.
+
+    Of the `whole` program there is also a phase in which a warp comes from a last barrier to the end, and nothing is
+    said of paths that ended before.
+    """
     begins = set(program.starts)
-    while begins != {program.end}:
+    while begins and (whole or begins != {program.end}):
         inside, gates, ended = set[int](), set[int](), program.end in begins
         stack = sorted(begins - {program.end})
         work.spend(1 + len(stack))
@@ -115,7 +122,7 @@ def _phases(program: Program, work: ProofSteps) -> Iterator[PhaseRegion]:
             stack += [after for after in successors if after != program.end]
         yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(inside)))
         begins = {after for gate in gates for after in program.places[gate].successors}
-        if ended:
+        if ended and not whole:
             begins.add(program.end)
 
 

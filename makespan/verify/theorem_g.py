@@ -25,8 +25,9 @@ from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
 from makespan.verify import interference, pairs
+from makespan.verify.gates import GatePrices
 from makespan.verify.gpu_reading import of_block
-from makespan.verify.interference import HitBound, PoolPrices
+from makespan.verify.interference import HitBound
 from makespan.verify.machine_form import PoolGate, binding_width, class_holds, used_units
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
@@ -76,7 +77,7 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
         crew = [group.warps // gpu.resident for group in sm.groups]
         gates = _gates(question)
         alone = [question.alone(group) for group in range(len(crew))]
-        for prices in islice(question.prices(), MOST_PRICES):
+        for prices in islice(question.gates.prices(), MOST_PRICES):
             # all: an instruction counts for each of the R chains of its SM, whatever partition they are in
             everywhere = _ChainCharge.of(question, crew, alone, gates, prices, None)
             block = late + everywhere.chain + gpu.resident * everywhere.work
@@ -84,7 +85,7 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
             yield _upper(gpu, block, tail)
             yield _upper(gpu, block, block, spared)
             if gpu.machine.partitions > 1 and not sm.has_barriers:  # a chain stays in one partition for a whole link
-                elsewhere = _ChainCharge.of(question, crew, alone, gates, prices, question.shared)
+                elsewhere = _ChainCharge.of(question, crew, alone, gates, prices, question.gates.shared)
                 beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
                 yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
     except TooMuchWork:
@@ -100,8 +101,8 @@ def _gates(question: HitBound) -> list[PoolGate]:
     """Return the gates that count: those that the warps of an SM can fill, or that finished warps may still hold."""
     full = {gate for group, everybody, _ in question.companies() for gate in question.full(group, everybody)}
     units = sorted(set().union(*question.classes))
-    kept = {name for unit in units for hold in question.holds[unit] if hold.most > 1 for name in hold.gate}
-    return [gate for gate in question.gates if gate in full or kept & gate]
+    kept = {name for unit in units for hold in question.gates.holds[unit] if hold.most > 1 for name in hold.gate}
+    return [gate for gate in question.gates.every if gate in full or kept & gate]
 
 
 class _ChainCharge(NamedTuple):
@@ -124,12 +125,12 @@ class _ChainCharge(NamedTuple):
         crew: Sequence[int],
         alone: Sequence[Sequence[int]],
         gates: Sequence[PoolGate],
-        prices: PoolPrices,
+        prices: GatePrices,
         among: PoolGate | None,
     ) -> "_ChainCharge":
         """Return the counts of a block with `crew` warps of each group, which take T_k `alone` in each phase."""
         # Only pools `among` these take part; None means that all do.
-        scale, paid = question.scale, question.price(gates, prices, among)
+        scale, paid = prices.scale, question.price(gates, prices, among)
         rows = []
         for group, (program, cycles) in enumerate(zip(question.programs, alone, strict=True)):
             own = question.own(group, gates, prices)
@@ -259,9 +260,9 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
             times.append(rows)
             crews.append(crew)
         together = _together(gpu, shares, gpu.room)
-        for prices in islice(whole.prices(), MOST_PRICES):
+        for prices in islice(whole.gates.prices(), MOST_PRICES):
             counts = [
-                _ChainCharge.of(whole, crew, rows, whole.gates, prices, None)
+                _ChainCharge.of(whole, crew, rows, whole.gates.every, prices, None)
                 for crew, rows in zip(crews, times, strict=True)
             ]
             ends = [late + count.chain + count.work for count in counts]

@@ -20,6 +20,7 @@ from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.pessimistic import Rivals
 from makespan.proof.bounds.pessimistic import waiting as theirs_of
 from makespan.proof.bounds.theorem_1s import one_after_another, paths_of, scale_of, ways_to_price
+from makespan.verify import gates as gates_of_checker
 from makespan.verify import interference, lower_bounds
 from makespan.verify import issue_slots as slots
 from makespan.verify import pessimistic as again
@@ -70,26 +71,26 @@ def test_what_theorem_1s_is_made_of() -> None:
         question, ports = interference.HitBound(one, ProofSteps(10**7)), PortGates.of(one.machine)
         held = [[ports.by_class[unit] for unit in classes] for classes in question.classes]
         gates = {gate: frozenset(gate) for gate in ports.gates(chain.from_iterable(held))}
-        assert set(gates.values()) == set(question.gates)
+        assert set(gates.values()) == set(question.gates.every)
         chosen = [gate for gate in gates if draw.random() < 0.7]
         scale = scale_of(ports, gates)
         ways = list(ways_to_price(ports, gates, scale))
         prices = draw.choice(ways)
-        assert question.scale % scale == 0
-        given = {
-            gates[gate]: {name: price * question.scale // scale for name, price in some.items()}
-            for gate, some in prices.items()
-        }
-        assert given in list(question.prices())
+        tried = list(question.gates.prices())
+        assert tried[0].scale % scale == 0
+        factor = tried[0].scale // scale
+        costs = {gates[gate]: {name: price * factor for name, price in some.items()} for gate, some in prices.items()}
+        given = gates_of_checker.GatePrices(tried[0].scale, costs)
+        assert given in tried
         priced = [{gate: prices[gate] for gate in chosen}]
         priced.append({gate: {r: p for r, p in some.items() if r in ports.shared} for gate, some in priced[0].items()})
-        for among, some in zip((None, question.shared), priced, strict=True):
+        for among, some in zip((None, question.gates.shared), priced, strict=True):
             paid = question.price([gates[gate] for gate in chosen], given, among)
-            assert paid == {unit: ports.charge(ports.by_class[unit], some) * question.scale // scale for unit in paid}
+            assert paid == {unit: ports.charge(ports.by_class[unit], some) * factor for unit in paid}
         for classes, own in zip(question.classes, held, strict=True):
             for gate, since in product(gates, (0, 1)):
                 most = ports.most_held(own, gate, since=since)
-                assert question._most_held(classes, gates[gate], since) == most
+                assert question.gates.most_held(classes, gates[gate], since) == most
         found = paths_of(one, ports, 1)
         assert found is not None
         for number, path in enumerate(found[0]):

@@ -31,12 +31,12 @@ from makespan.verify import (
     pairs,
     parse,
     partitions,
-    paths,
     phases,
     reading,
     states,
     verify,
 )
+from makespan.verify.alone import longest_alone
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.witness import replay
 from tests.forgery import Document, forged, set_bounds
@@ -226,15 +226,13 @@ def test_a_result_is_there_when_the_last_that_sets_it_is_done(waiting: Instructi
         longest = 9 + bool(waiting.awaits)
         assert states.shortest_and_longest(instance, 100) == (longest, longest)
         assert brute_force(instance) == Bounds(longest, longest)
-        assert paths.longest_alone(instance.groups[0].program, instance.machine, ProofSteps(100)) == longest
+        assert longest_alone(instance.groups[0].program, instance.machine, ProofSteps(100)) == longest
 
 
 def test_a_port_is_free_when_the_last_that_holds_it_is_done() -> None:
     """R waits for P, which holds its port for longer than X would."""
     instance = asked(AGAIN, ("PXR", 1))
-    assert (
-        paths.longest_alone(instance.groups[0].program, AGAIN, ProofSteps(100)) == 8 + 1 == brute_force(instance).upper
-    )
+    assert longest_alone(instance.groups[0].program, AGAIN, ProofSteps(100)) == 8 + 1 == brute_force(instance).upper
 
 
 def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

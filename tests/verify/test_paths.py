@@ -12,6 +12,7 @@ from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
 from makespan.proof.bounds.thresholds import issue_gaps
 from makespan.verify import paths as checked
+from makespan.verify.alone import longest_alone
 from makespan.verify.refusal import ProofSteps
 from tests.oracle import brute_force
 
@@ -37,7 +38,7 @@ def test_they_are_those_of_the_engines() -> None:
             assert place.successors == (own.end,) or least == gap.least  # behind the last one there is none
         (whole,) = segments_of(own) or ()
         todo = alone.place_timings(own, PortGates.of(chosen), longest=True)
-        assert checked.longest_alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
+        assert longest_alone(own, chosen, work) == alone.alone(own, todo, whole, lambda _: {})
 
 
 def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_definition_says() -> None:
@@ -49,4 +50,4 @@ def test_a_warp_alone_that_has_one_port_of_everything_takes_as_long_as_the_defin
     ]
     assert len(single) > 200
     for chosen, own in single:
-        assert checked.longest_alone(own, chosen, ProofSteps(1000)) == brute_force(Instance.of(own, 1, chosen)).upper
+        assert longest_alone(own, chosen, ProofSteps(1000)) == brute_force(Instance.of(own, 1, chosen)).upper

@@ -177,7 +177,9 @@ def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: M
     gpu = GpuInstance.of(programs(block), 9, machine, sms=1, resident=4)
     question = interference.HitBound(gpu.sm(4), ProofSteps(10**6))
     each = 3 if machine.partitions > 1 and block == "CL" else 2
-    assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4)))) == 1 + each * len(list(question.prices()))
+    assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4)))) == 1 + each * len(
+        list(question.gates.prices())
+    )
 
 
 def test_what_is_rounded_apart_is_at_most_what_is_rounded_together() -> None:
