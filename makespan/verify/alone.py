@@ -20,7 +20,7 @@ from makespan.verify.refusal import ProofSteps
 
 
 class _Arrival(NamedTuple):
-    """When a warp comes to a place, when each token is there, and when each pool with one port is free again."""
+    """The cycles in which a warp comes to a place, each token is there, and each pool with one port is free again."""
 
     cycle: int
     pending: dict[int, int]
