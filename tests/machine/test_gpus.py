@@ -38,6 +38,7 @@ GTX280 = {
     "hong_kim.mem_ld": 450,
     "hong_kim.departure_del_uncoal": 40,
     "hong_kim.departure_del_coal": 4,
+    "hong_kim.issue_cycles": 4,
     "limits.warps": 32,
     "limits.blocks": 8,
     "limits.registers": 16384,

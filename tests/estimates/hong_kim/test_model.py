@@ -22,7 +22,13 @@ from makespan.estimates.hong_kim import (
     estimate,
 )
 from makespan.estimates.hong_kim.launch import estimate_launch, of_gpu
-from makespan.estimates.hong_kim.model import RealNumber, comp_cycles, cycles_to_seconds, operations_per_cycle
+from makespan.estimates.hong_kim.model import (
+    CompModel,
+    RealNumber,
+    comp_cycles,
+    cycles_to_seconds,
+    operations_per_cycle,
+)
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
 from makespan.model.machine.occupancy import SmLimits
@@ -54,82 +60,75 @@ MATRIX = HongKimKernel(
 """Tiled matrix multiplication: three iterations of 9 computations, 2 accesses and 2 barriers."""
 
 
-def values(*found: object) -> tuple[object, ...]:
-    return found
+def symbols(found: HongKimResult, names: str) -> list[object]:
+    return [found[name] for name in names.split()]
 
 
 def kernel(**changes: Any) -> HongKimKernel:
     return replace(MATRIX, **changes)
 
 
-def test_hong_kim_isca09_worked_example_is_exact() -> None:
+HEAVY = {"comp_insts": 10_000, "coal_mem_insts": 10, "uncoal_mem_insts": 0, "synch_insts": 0}
+FEW = {"threads_per_block": 64, "blocks": 16, "active_blocks_per_sm": 1, "comp_insts": 100}
+MANY = {"threads_per_block": 256, "blocks": 48, "active_blocks_per_sm": 3, "comp_insts": 120}
+COALESCED = {"uncoal_mem_insts": 0, "coal_mem_insts": 6}
+WORKED: dict[str, tuple[dict[str, int], Case, Bound, str]] = {
+    # changes of MATRIX, the case, its bound, and the symbols
+    "uncoalesced, as in the paper": (
+        {}, Case.MEMORY, Bound.MEMORY,
+        "N=20 rep=1 Departure_delay=320 Mem_L=730 MWP_without_BW_full=73/32 BW_per_warp=64/365 MWP_peak_BW=1825/64"
+        " MWP=73/32 CWP_full=376/11 CWP=20 Comp_cycles=132 Mem_cycles=4380 exec=614851/16 Synch_cost=12300"
+        " issue_bound=2640",
+    ),
+    "all coalesced": (
+        COALESCED, Case.MEMORY, Bound.MEMORY,
+        "Mem_L=420 MWP_without_BW_full=105 MWP=525/32 MWP_peak_BW=525/32 CWP_full=221/11 CWP=20 exec=54575/16"
+        " Synch_cost=1848.75",
+    ),
+    "half coalesced": (
+        {"uncoal_mem_insts": 3, "coal_mem_insts": 3}, Case.MEMORY, Bound.MEMORY,
+        "Mem_L=575 Departure_delay=162 Mem_cycles=3450 MWP=575/162 exec=1579183/81 Synch_cost=12390",
+    ),
+    "few warps": (
+        {**FEW, **COALESCED, "synch_insts": 0}, Case.FEW_WARPS, Bound.LATENCY, "N=2 MWP=2 CWP=2 exec=9044/3",
+    ),
+    "computation": (
+        {**MANY, **COALESCED, "synch_insts": 0}, Case.COMPUTATION, Bound.COMPUTE,
+        "N=24 MWP=24 CWP=6 exec=12516 issue_bound=12096",
+    ),
+    "more computation than memory": (
+        HEAVY, Case.MEMORY, Bound.COMPUTE,
+        "Comp_cycles=40040 Mem_cycles=4200 MWP=525/32 exec=534453/8 issue_bound=800800",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_hong_kim_isca09_worked_examples_are_exact(name: str) -> None:
+    changes, case, bound, said = WORKED[name]
+    found = estimate(replace(EXAMPLE, mem_bw_gbs=160 if case is Case.COMPUTATION else 80), kernel(**changes))
+    expected = {key: Fraction(value) for key, value in (each.split("=") for each in said.split())}
+    assert {key: found[key] for key in expected} == expected
+    assert (found.case, found.bound, found.below_issue_bound) == (case, bound, changes == HEAVY)
+
+
+def test_hong_kim_isca09_worked_examples_are_near_what_is_printed() -> None:
     found = estimate(EXAMPLE, MATRIX)
-    assert values(found["N"], found["rep"]) == (20, 1)
-    assert values(found["Departure_delay"], found["Mem_L"]) == (320, 730)
-    assert found["MWP_without_BW_full"] == Fraction(73, 32)
-    assert found["BW_per_warp"] == Fraction(64, 365)
-    assert float(found["BW_per_warp"]) == pytest.approx(0.175342466, abs=1e-9)
-    assert found["MWP_peak_BW"] == Fraction(1825, 64)
-    assert found["MWP"] == Fraction(73, 32)
-    assert found["CWP_full"] == Fraction(376, 11)
-    assert found["CWP"] == 20
-    assert values(found["Comp_cycles"], found["Mem_cycles"]) == (132, 4380)
-    assert (found.case, found.bound) == (Case.MEMORY, Bound.MEMORY)
-    assert found["exec"] == Fraction(614851, 16)
-    assert found["Synch_cost"] == 12300
     assert found.total_cycles == Fraction(811651, 16)
-    assert float(found["CPI"]) == pytest.approx(58.224526515, rel=1e-9)
-    assert values(found["issue_bound"], found.below_issue_bound) == (2640, False)
     assert abs(found.total_cycles - 50738) / 50738 < 3e-4  # as printed, from MWP rounded to 2.28
-
-
-def test_hong_kim_isca09_worked_example_all_coalesced() -> None:
-    found = estimate(EXAMPLE, kernel(uncoal_mem_insts=0, coal_mem_insts=6))
-    assert values(found["Mem_L"], found["MWP_without_BW_full"]) == (420, 105)
-    assert found["MWP"] == found["MWP_peak_BW"] == Fraction(525, 32)
-    assert values(found["CWP_full"], found["CWP"], found.case) == (Fraction(221, 11), 20, Case.MEMORY)
-    assert found["exec"] == Fraction(54575, 16)
-    assert (float(found["Synch_cost"]), float(found.total_cycles)) == (1848.75, 5259.6875)
-
-
-def test_hong_kim_isca09_worked_example_half_coalesced() -> None:
-    found = estimate(EXAMPLE, kernel(uncoal_mem_insts=3, coal_mem_insts=3))
-    assert values(found["Mem_L"], found["Departure_delay"], found["Mem_cycles"]) == (575, 162, 3450)
-    assert found["MWP"] == Fraction(575, 162)
-    assert found["exec"] == Fraction(1579183, 81)
-    assert found["Synch_cost"] == 12390
-    assert float(found.total_cycles) == pytest.approx(31886.086419753, rel=1e-12)
-
-
-def test_hong_kim_case_1_few_warps() -> None:
-    few = HongKimKernel(
-        threads_per_block=64, blocks=16, active_blocks_per_sm=1, comp_insts=100, coal_mem_insts=6, uncoal_per_mw=32
-    )
-    found = estimate(EXAMPLE, few)
-    assert values(found["N"], found["MWP"], found["CWP"]) == (2, 2, 2)
-    assert (found.case, found.bound, found["exec"]) == (Case.FEW_WARPS, Bound.LATENCY, Fraction(9044, 3))
-
-
-def test_hong_kim_case_3_computation() -> None:
-    many = HongKimKernel(threads_per_block=256, blocks=48, active_blocks_per_sm=3, comp_insts=120, coal_mem_insts=6)
-    found = estimate(replace(EXAMPLE, mem_bw_gbs=160), many)
-    assert values(found["N"], found["MWP"], found["CWP"]) == (24, 24, 6)
-    assert (found.case, found.bound) == (Case.COMPUTATION, Bound.COMPUTE)
-    assert values(found["exec"], found["issue_bound"]) == (12516, 12096)
+    assert float(found["CPI"]) == pytest.approx(58.224526515, rel=1e-9)
+    assert float(found["BW_per_warp"]) == pytest.approx(0.175342466, abs=1e-9)
+    assert float(estimate(EXAMPLE, kernel(**COALESCED)).total_cycles) == 5259.6875
+    half = estimate(EXAMPLE, kernel(uncoal_mem_insts=3, coal_mem_insts=3)).total_cycles
+    assert float(half) == pytest.approx(31886.086419753, rel=1e-12)
 
 
 def test_hong_kim_case_2_can_fall_below_what_an_sm_issues() -> None:
-    heavy = kernel(comp_insts=10_000, coal_mem_insts=10, uncoal_mem_insts=0, synch_insts=0)
-    found = estimate(EXAMPLE, heavy)
-    assert values(found["Comp_cycles"], found["Mem_cycles"]) == (40040, 4200)
-    assert (found.case, found.bound) == (Case.MEMORY, Bound.COMPUTE)
-    assert float(found["MWP"]) == 16.40625
+    found = estimate(EXAMPLE, kernel(**HEAVY))
     assert float(found["CWP"]) == pytest.approx(1.104895105, abs=1e-9)
-    assert values(found["exec"], found["issue_bound"]) == (Fraction(534453, 8), 800800)
-    assert found.below_issue_bound
     assert any("66806.625 cycles, less than the 800800" in warning for warning in found.warnings)
-    bounded = estimate(EXAMPLE, heavy, variant="issue-bounded")
-    assert values(bounded["exec"], bounded["published exec"]) == (800800, Fraction(534453, 8))
+    bounded = estimate(EXAMPLE, kernel(**HEAVY), variant="issue-bounded")
+    assert (bounded["exec"], bounded["published exec"]) == (800800, Fraction(534453, 8))
 
 
 def test_ostapenko_slides_seconds_of_the_predicted_cycles() -> None:
@@ -167,56 +166,31 @@ def test_ostapenko_slides_inner_iteration_of_the_test_kernel() -> None:
     assert float(comp_cycles(amd, inner)) == pytest.approx(41.004329, abs=1e-6)
     assert sum(count * norms(amd.throughput)[name] for name, count in inner.operations.items()) * 64 / 40 == 41.6
     assert comp_cycles(amd, inner, "uniform") == 16
+    models: tuple[tuple[CompModel | None, float], ...] = ((None, 41.004329), ("uniform", 16))
+    for model, cycles in models:
+        shown = estimate_launch(gpus.find_gpu("hd6970"), replace(inner, active_blocks_per_sm=1), comp_model=model)
+        assert {one.name: one.value for one in shown.quantities}["Comp_cycles"] == pytest.approx(cycles, abs=1e-6)
     assert comp_cycles(amd, replace(inner, comp_insts=5)) == comp_cycles(amd, inner) + 4  # the conversion of j
 
 
-def fx5600(**counts: Any) -> HongKimResult:
-    given = HongKimKernel(threads_per_block=256, blocks=48, active_blocks_per_sm=3, **counts)
-    return estimate(of_gpu(gpus.find_gpu("quadro-fx5600")), given)
-
-
 @pytest.mark.parametrize(
-    ("name", "counts", "cwp_full", "cpi"),
+    ("counts", "case", "values"),
     [
-        ("Sepia", {"comp_insts": 71, "uncoal_mem_insts": 6}, 15.2208, 24.97),
-        ("Black-Scholes", {"comp_insts": 137, "uncoal_mem_insts": 7}, 9.8715, 15.59),
-        ("Linear", {"comp_insts": 111, "uncoal_mem_insts": 30}, None, 68.09),
+        ((71, 6, 0), Case.MEMORY, {"MWP": 2.28125, "CWP_full": 15.2208, "CPI": 24.97}),  # Sepia
+        ((137, 7, 0), Case.MEMORY, {"MWP": 2.28125, "CWP_full": 9.8715, "CPI": 15.59}),  # Black-Scholes
+        ((111, 30, 0), Case.MEMORY, {"MWP": 2.28125, "CPI": 68.09}),  # Linear
+        ((10871, 0, 819), Case.COMPUTATION, {"MWP": 11.6667, "CWP": 8.3563, "CPI": 4.0015}),  # SVM
     ],
 )
 def test_hong_kim_isca09_kernels_on_the_quadro_fx5600(
-    name: str, counts: dict[str, int], cwp_full: float | None, cpi: float
+    counts: tuple[int, int, int], case: Case, values: dict[str, float]
 ) -> None:
-    found = fx5600(**counts)
-    assert found["N"] == 24
-    assert found["MWP"] == Fraction("2.28125")
-    assert float(found["CPI"]) == pytest.approx(cpi, rel=5e-4)
-    if cwp_full is not None:
-        assert float(found["CWP_full"]) == pytest.approx(cwp_full, rel=1e-5)
-
-
-def test_hong_kim_isca09_svm_on_the_quadro_fx5600_computes() -> None:
-    found = fx5600(comp_insts=10871, coal_mem_insts=819)
-    assert float(found["MWP"]) == pytest.approx(11.6667, abs=5e-5)
-    assert float(found["CWP"]) == pytest.approx(8.3563, abs=5e-5)
-    assert found.case is Case.COMPUTATION
-    assert float(found["CPI"]) == pytest.approx(4.0015, abs=5e-5)
-
-
-@pytest.mark.parametrize(
-    ("name", "sms", "clock", "bandwidth"),
-    [
-        ("quadro-fx5600", 16, 1.35, 76.8),
-        ("gtx280", 30, 1.3, 141.7),
-        ("8800gtx", 16, 1.35, 86.4),
-        ("8800gt", 14, 1.5, 57.6),
-        ("isca09-example", 16, 1, 80),
-    ],
-)
-def test_shipped_sets_of_hong_kim_isca09(name: str, sms: int, clock: float, bandwidth: float) -> None:
-    found = of_gpu(gpus.find_gpu(name))
-    assert (found.sms, found.freq_ghz, found.mem_bw_gbs, found.issue_cycles) == (sms, clock, bandwidth, 4)
-    latencies = (450, 40, 4) if name == "gtx280" else (420, 10, 4)
-    assert (found.mem_ld, found.departure_del_uncoal, found.departure_del_coal) == latencies
+    given = dict(zip(("comp_insts", "uncoal_mem_insts", "coal_mem_insts"), counts, strict=True))
+    kernel = HongKimKernel(threads_per_block=256, blocks=48, active_blocks_per_sm=3, **given)
+    found = estimate(of_gpu(gpus.find_gpu("quadro-fx5600")), kernel)
+    assert (found["N"], found.case) == (24, case)
+    for name, value in values.items():
+        assert float(found[name]) == pytest.approx(value, rel=3e-4 if name == "CPI" else 1e-5), name
 
 
 def test_what_was_copied_from_a_relative_is_a_warning() -> None:
@@ -245,19 +219,14 @@ def test_kernel_without_memory_accesses_is_compute_only() -> None:
     found = estimate(bare, HongKimKernel(threads_per_block=128, blocks=96, comp_insts=10, synch_insts=2))
     assert (found.case, found.bound) == (Case.COMPUTE_ONLY, Bound.COMPUTE_ONLY)
     assert found.symbols.keys().isdisjoint({"MWP", "CWP", "Mem_L", "Comp_p"})
-    assert values(found["N"], found["exec"], found["Synch_cost"]) == (24, 4 * 10 * 24, 0)
+    assert symbols(found, "N exec Synch_cost") == [24, 4 * 10 * 24, 0]
 
 
 def test_grid_limits_the_resident_blocks_and_sms() -> None:
     few = estimate(EXAMPLE, kernel(active_blocks_per_sm=None, blocks=5))
-    assert values(*(few[name] for name in ("active_blocks", "active_sms", "fitting_blocks_per_sm", "rep"))) == (
-        1,
-        5,
-        8,
-        1,
-    )
+    assert symbols(few, "active_blocks active_sms fitting_blocks_per_sm rep") == [1, 5, 8, 1]
     some = estimate(EXAMPLE, kernel(active_blocks_per_sm=None, blocks=40))
-    assert values(some["active_blocks"], some["active_sms"], some["rep"]) == (3, 16, Fraction(40, 48))
+    assert symbols(some, "active_blocks active_sms rep") == [3, 16, Fraction(40, 48)]
 
 
 def test_registers_and_shared_memory_limit_the_resident_blocks() -> None:

@@ -69,45 +69,6 @@ MEET:
 """
 
 
-def test_where_lanes_part_both_sides_follow_each_other() -> None:
-    first, others = opcodes(DIVERGENT)
-    assert first == ["mov.u32", "setp.lt.u32", "bra", "add.f32", "bra", "mul.f64", "mul.f64", "ret"]
-    assert others == ["mov.u32", "setp.lt.u32", "bra", "add.f32", "bra", "ret"]
-
-
-def test_of_a_branch_that_all_lanes_take_alike_the_longer_side_counts() -> None:
-    body = DIVERGENT.replace("mov.u32 %r1, %tid.x", "ld.param.u32 %r1, [n]")
-    found = modelled(body)
-    assert opcodes(body) == [["ld.param.u32", "setp.lt.u32", "bra", "mul.f64", "mul.f64", "ret"]]
-    assert [note for note in found.notes if "longer side counts" in note] == [
-        "line 15: which way all lanes go is not known; the longer side counts"
-    ]
-
-
-def test_a_branch_that_the_launch_decides_goes_one_way() -> None:
-    body = DIVERGENT.replace("%tid.x", "%ntid.x")
-    assert opcodes(body, block="32") == [["mov.u32", "setp.lt.u32", "bra", "add.f32", "bra", "ret"]]
-
-
-def test_warps_that_execute_different_code_are_told_apart() -> None:
-    body = DIVERGENT.replace("%r1, 5", "%r1, 32")
-    found = modelled(body)
-    assert [(thread.warps, len(thread.steps.steps)) for thread in found.threads] == [((0,), 6), ((1,), 6)]
-    assert opcodes(body)[0][3:5] == ["mul.f64", "mul.f64"]
-
-
-def test_a_thread_that_ends_early_is_one_side() -> None:
-    body = """
-    mov.u32 %r1, %tid.x;
-    setp.gt.u32 %p1, %r1, 5;
-    @%p1 bra END;
-    add.f32 %f1, %f1, %f1;
-END:
-    ret;
-"""
-    assert opcodes(body)[0] == ["mov.u32", "setp.gt.u32", "bra", "add.f32", "ret"]
-
-
 NEST = """
     mov.u32 %r1, 0;
 OUTER:
@@ -122,25 +83,7 @@ INNER:
     @%p2 bra OUTER;
     ret;
 """
-
-
-def test_nested_loops_are_repeats_inside_repeats() -> None:
-    inner = "INNER*7[add.f32 add.u32 setp.lt.u32 bra]"
-    assert opcodes(NEST) == [["mov.u32", f"OUTER*3[mov.u32 {inner} add.u32 setp.lt.u32 bra]", "ret"]]
-
-
-def test_nested_loops_by_the_published_rule() -> None:
-    """Inner: add.u32 at 1, setp at 7, bra at 13: T1 14, T2 28, so 7 trips take 98 cycles and leave the counter ready.
-
-    Outer: mov 1 + 98, add 1, setp and bra wait 6 cycles each: 113 for one iteration, 226 for two.
-    """
-    found = modelled(NEST)
-    assert found.threads[0].time.cycles(0) == 1 + 3 * (1 + 98 + 1 + 5 + 6 + 1) + 1
-    assert found.threads[0].time.delay == 1 + 3 * (1 + 7 * 4 + 3) + 1
-
-
-def test_a_way_out_of_the_middle_of_a_loop_is_not_taken() -> None:
-    body = """
+LEFT_EARLY = """
     mov.u32 %r1, 0;
 LOOP:
     ld.global.u32 %r3, [%rd1];
@@ -152,8 +95,52 @@ LOOP:
 OUT:
     ret;
 """
-    loop = "LOOP*10[ld.global.u32 setp.eq.u32 bra add.u32 setp.lt.u32 bra]"
-    assert opcodes(body) == [["mov.u32", loop, "ret"]]
+ENDS_EARLY = "mov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 5;\n@%p1 bra END;\nadd.f32 %f1, %f1, %f1;\nEND:\nret;"
+UNKNOWN = DIVERGENT.replace("mov.u32 %r1, %tid.x", "ld.param.u32 %r1, [n]")
+TEST, SHORT, LONG = "mov.u32 setp.lt.u32 bra", "add.f32 bra", "mul.f64 mul.f64"
+
+
+@pytest.mark.parametrize(
+    ("body", "block", "expected"),
+    [
+        # where lanes may part, both sides follow each other; here they do so in the first warp alone
+        (DIVERGENT, "64", [f"{TEST} {SHORT} {LONG} ret", f"{TEST} {SHORT} ret"]),
+        # of a branch that all lanes take alike the longer side counts
+        (UNKNOWN, "64", [f"ld.param.u32 setp.lt.u32 bra {LONG} ret"]),
+        # a branch that the launch decides goes one way
+        (DIVERGENT.replace("%tid.x", "%ntid.x"), "32", [f"{TEST} {SHORT} ret"]),
+        # warps that execute different code are told apart
+        (DIVERGENT.replace("%r1, 5", "%r1, 32"), "64", [f"{TEST} {LONG} ret", f"{TEST} {SHORT} ret"]),
+        # a thread that ends early is one side
+        (ENDS_EARLY, "32", ["mov.u32 setp.gt.u32 bra add.f32 ret"]),
+        # a loop in a loop, and a way out of the middle of a loop, which is not taken
+        (
+            NEST,
+            "64",
+            ["mov.u32 OUTER*3[mov.u32 INNER*7[add.f32 add.u32 setp.lt.u32 bra] add.u32 setp.lt.u32 bra] ret"],
+        ),
+        (LEFT_EARLY, "64", ["mov.u32 LOOP*10[ld.global.u32 setp.eq.u32 bra add.u32 setp.lt.u32 bra] ret"]),
+    ],
+)
+def test_the_main_threads_of_warps_execute_what_control_flow_says(body: str, block: str, expected: list[str]) -> None:
+    assert [" ".join(names) for names in opcodes(body, block=block)] == expected
+
+
+def test_a_choice_between_two_sides_is_said_and_warps_are_numbered() -> None:
+    assert [note for note in modelled(UNKNOWN).notes if "longer side counts" in note] == [
+        "line 15: which way all lanes go is not known; the longer side counts"
+    ]
+    assert [thread.warps for thread in modelled(DIVERGENT.replace("%r1, 5", "%r1, 32")).threads] == [(0,), (1,)]
+
+
+def test_nested_loops_by_the_published_rule() -> None:
+    """Inner: add.u32 at 1, setp at 7, bra at 13: T1 14, T2 28, so 7 trips take 98 cycles and leave the counter ready.
+
+    Outer: mov 1 + 98, add 1, setp and bra wait 6 cycles each: 113 for one iteration, 226 for two.
+    """
+    found = modelled(NEST)
+    assert found.threads[0].time.cycles(0) == 1 + 3 * (1 + 98 + 1 + 5 + 6 + 1) + 1
+    assert found.threads[0].time.delay == 1 + 3 * (1 + 7 * 4 + 3) + 1
 
 
 def test_figure_3_costs_no_back_edge_as_published() -> None:
@@ -217,30 +204,18 @@ def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None
 # GPU descriptions
 
 
+def doubled(described: gpus.Gpu) -> PtxModel:
+    return from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), described, HitRates(0, 0))
+
+
 def test_issue_delays_follow_from_units_or_throughputs_of_a_processing_block() -> None:
     described = with_settings(gpu(), ["units.f64=1", "throughput.sfu=8", "units.f32=64"], "test", model=PREFIX)
-    found = from_ptx(
-        kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
-        launch("32", "1"),
-        described,
-        HitRates(0, 0),
-    )
-    assert found.timing.delays == {"f64": 32, "bra": 1}
-    refused = with_settings(gpu(), ["throughput.f64=128"], "test", model=PREFIX)
+    assert doubled(described).timing.delays == {"f64": 32, "bra": 1}
     with pytest.raises(InputError, match=r"throughput\.f64: issue delay 0\.25 is below 1 cycle"):
-        from_ptx(
-            kernel("add.f64 %fd1, %fd1, %fd1;\nret;"),
-            launch("32", "1"),
-            refused,
-            HitRates(0, 0),
-        )
-
-
-def test_an_issue_delay_that_is_told_twice_is_refused() -> None:
+        doubled(with_settings(gpu(), ["throughput.f64=128"], "test", model=PREFIX))
     units = gpus.gpu_datum("kleimenov_popova.units.f64", 1, source="test")
-    both = gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units})
     with pytest.raises(InputError, match="delay of f64 is told in 2 ways, delay and units"):
-        from_ptx(kernel("add.f64 %fd1, %fd1, %fd1;\nret;"), launch("32", "1"), both, HitRates(0, 0))
+        doubled(gpus.Gpu("test", {**gpu().data, "kleimenov_popova.units.f64": units}))
 
 
 def test_the_bandwidth_of_the_device_memory_follows_from_the_data_sheet() -> None:

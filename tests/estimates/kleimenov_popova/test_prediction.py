@@ -1,6 +1,7 @@
 """Numbers of the model of Kleimenov and Popova: figure 3, worked examples K1 to K10, and the rules."""
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import pytest
 
@@ -48,21 +49,13 @@ def timing(name: str) -> Timing:
     )
 
 
-def iterations(count: int, name: str) -> float:
-    return float(thread_time(Sequence(BODY.steps * count), timing(name)).cycles(0))
-
-
 # rules T and U
 
 
-def test_rule_u_takes_the_units_of_a_processing_block() -> None:
+def test_rules_t_and_u_take_throughput_and_units_of_a_processing_block() -> None:
     assert [by_units(units) for units in (32, 16, 8, 1, 64)] == [1, 2, 4, 32, 1]
-
-
-def test_rule_t_at_compute_capability_6_1_equals_rule_u() -> None:
-    per_sm = {"f32": 128, "f64": 4, "sfu": 32}
-    assert [by_throughput(rate / 4) for rate in per_sm.values()] == [1, 32, 4]
-    assert [by_units(units) for units in (32, 1, 8)] == [1, 32, 4]
+    # compute capability 6.1, with four processing blocks: both rules agree
+    assert [by_throughput(rate / 4) for rate in (128, 4, 32)] == [by_units(units) for units in (32, 1, 8)] == [1, 32, 4]
 
 
 def test_rule_t_refuses_the_throughput_of_a_whole_sm() -> None:
@@ -75,25 +68,40 @@ def test_rule_t_refuses_the_throughput_of_a_whole_sm() -> None:
 # figure 3
 
 
-@pytest.mark.parametrize(("name", "expected"), [("A", (136, 280, 424)), ("B", (26, 57, 88)), ("C", (29, 63, 97))])
-def test_figure_3_one_two_and_three_iterations(name: str, expected: tuple[int, ...]) -> None:
-    assert tuple(iterations(count, name) for count in (1, 2, 3)) == expected
+class Figure3(NamedTuple):
+    """Cycles of figure 3: of one to three iterations, of 15 trips by both rules and as printed, and of one more."""
+
+    iterations: tuple[int, int, int]
+    unrolled: float
+    exact: int
+    printed: float
+    steady: int
 
 
-@pytest.mark.parametrize(("name", "unrolled", "exact"), [("A", 2100, 2152), ("B", 427.5, 460), ("C", 472.5, 505)])
-def test_figure_3_fifteen_trips(name: str, unrolled: float, exact: int) -> None:
+FIGURES = {
+    "A": Figure3((136, 280, 424), 2100, 2152, 2100, 144),
+    "B": Figure3((26, 57, 88), 427.5, 460, 412.5, 31),
+    "C": Figure3((29, 63, 97), 472.5, 505, 465, 34),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figure_3_has_the_published_times(name: str) -> None:
+    figure, known = FIGURES[name], timing(name)
+    took = [thread_time(Sequence(BODY.steps * count), known).cycles(0) for count in (1, 2, 3)]
+    assert took == list(figure.iterations)
     loop = Sequence((Repeat("LOOP", BODY, 15),))
-    assert thread_time(loop, timing(name)).cycles(0) == Fraction(unrolled)
-    assert thread_time(loop, timing(name), LoopRule.EXACT).cycles(0) == exact  # this body has no back edge
-
-
-@pytest.mark.parametrize(("name", "steady"), [("A", 144), ("B", 31), ("C", 34)])
-def test_figure_3_steady_increment_is_extended_beyond_64_iterations(name: str, steady: int) -> None:
-    took = [
-        thread_time(Sequence((Repeat("LOOP", BODY, trips),)), timing(name), LoopRule.EXACT).cycles(0)
-        for trips in (15, 64, 65, 1000)
-    ]
-    assert [after - took[0] for after in took] == [0, 49 * steady, 50 * steady, 985 * steady]
+    assert thread_time(loop, known).cycles(0) == Fraction(figure.unrolled)
+    assert {label: str(cycles) for label, cycles in unrolled_times(loop, known).items()} == {"LOOP": str(took[1])}
+    exact = {  # this body has no back edge
+        trips: thread_time(Sequence((Repeat("LOOP", BODY, trips),)), known, LoopRule.EXACT).cycles(0)
+        for trips in (15, 64, 65, 1000)  # beyond 64 iterations the steady increment is extended
+    }
+    assert exact == {trips: figure.exact + (trips - 15) * figure.steady for trips in exact}
+    # the form as printed omits an issue delay in the inner maximum
+    (lat_s, lat_f, lat_i), (_, del_b, del_f, del_i) = SETS[name]
+    inner = max(max(del_f + del_i, lat_i) + lat_s + del_b, lat_f)
+    assert (lat_s + del_b + 2 * lat_f + inner + 2 * lat_f + del_f + del_i) / 2 * 15 == figure.printed
 
 
 def test_figure_3_with_the_back_edge_counted() -> None:
@@ -112,19 +120,6 @@ def test_figure_3_with_the_back_edge_counted() -> None:
     ]
     took = [thread_time(Sequence((loop,)), timing("B"), LoopRule.EXACT).cycles(0) for loop in found]
     assert took == [27, 58, 461]
-
-
-@pytest.mark.parametrize(("name", "printed"), [("A", 2100), ("B", 412.5), ("C", 465)])
-def test_figure_3_form_as_printed_omits_an_issue_delay(name: str, printed: float) -> None:
-    (lat_s, lat_f, lat_i), (_, del_b, del_f, del_i) = SETS[name]
-    inner = max(max(del_f + del_i, lat_i) + lat_s + del_b, lat_f)
-    assert (lat_s + del_b + 2 * lat_f + inner + 2 * lat_f + del_f + del_i) / 2 * 15 == printed
-
-
-@pytest.mark.parametrize(("name", "expected"), [("A", "280"), ("B", "57"), ("C", "63")])
-def test_figure_3_has_the_time_of_two_iterations_by_its_label(name: str, expected: str) -> None:
-    found = unrolled_times(Sequence((Repeat("LOOP", BODY, 15),)), timing(name))
-    assert {label: str(cycles) for label, cycles in found.items()} == {"LOOP": expected}
 
 
 def test_expression_of_lat_is_printed_as_a_maximum() -> None:
@@ -154,54 +149,48 @@ def test_where_one_trip_of_a_loop_would_fall_with_lat_its_running_maximum_counts
 
 # worked examples
 
-WAVES = {
-    "K1": (Levels(128, 32, 8, 4), 40, (1325, 1325, 1325), 3975),
-    "K2": (Levels(1, 1e9, 1e9, 1e9), 40, (2048, 2048, 1325), 5421),
-    "K3": (Levels(128, 2, 1, 0.5), 40, (4096, 4096, 2048), 10240),
-    "K4": (Levels(2, 1, 1, 100), 40, (2048, 2048, 1325), 5421),
-    "K5": (Levels(1e9, 1e9, 1e9, 1e9), 900, (3600, 3600, 1800), 9000),
+
+class Worked(NamedTuple):
+    """A worked example: times of the full waves and of the last, their latencies, cycles, and what limits the first."""
+
+    bandwidth: Levels
+    delay: float
+    times: tuple[float, float]
+    latencies: tuple[tuple[float, ...], tuple[float, ...]]
+    cycles: float
+    limiter: str
+
+
+IDLE = (80, 220, 400, 680)
+WORKED = {
+    "K1": Worked(Levels(128, 32, 8, 4), 40, (1325, 1325), (IDLE, IDLE), 3975, "dependences"),
+    "K2": Worked(Levels(1, 1e9, 1e9, 1e9), 40, (2048, 1325), ((562, 220, 400, 680), IDLE), 5421, "bandwidth of L1"),
+    "K3": Worked(
+        Levels(128, 2, 1, 0.5),
+        40,
+        (4096, 2048),
+        ((80, 220, 1364, 2728), (80, 220, 400, 1403)),
+        10240,
+        "bandwidth of uncoal",
+    ),
+    "K4": Worked(Levels(2, 1, 1, 100), 40, (2048, 1325), ((80, 1184, 400, 680), IDLE), 5421, "bandwidth of L2"),
+    "K5": Worked(Levels(1e9, 1e9, 1e9, 1e9), 900, (3600, 1800), (IDLE, IDLE), 9000, "issue"),
 }
 
 
-@pytest.mark.parametrize("name", WAVES)
+@pytest.mark.parametrize("name", WORKED)
 def test_worked_examples_k1_to_k5(name: str) -> None:
-    bandwidth, delay, expected, total = WAVES[name]
-    found = estimate(device(bandwidth), alike(delay=delay), rules=FINE)
-    times = [wave.time for wave in found.waves for _ in range(wave.repeats)]
-    assert times == pytest.approx(expected, rel=1e-6)
-    assert found.cycles == pytest.approx(total, rel=1e-6)
-    assert found.seconds == pytest.approx(total / 1e9, rel=1e-6)
+    example = WORKED[name]
+    found = estimate(device(example.bandwidth), alike(delay=example.delay), rules=FINE)
+    full, last = found.waves
+    assert (full.repeats, last.repeats, full.limiter) == (2, 1, example.limiter)
+    assert (full.time, last.time) == pytest.approx(example.times, rel=1e-6)
+    assert full.latency == pytest.approx(example.latencies[0], rel=1e-6)
+    assert last.latency == pytest.approx(example.latencies[1], rel=1e-6)
+    assert found.cycles == pytest.approx(example.cycles, rel=1e-6)
+    assert found.seconds == pytest.approx(example.cycles / 1e9, rel=1e-6)
     assert found.launch_s == 0
     assert any("no launch time is known" in warning for warning in found.warnings)
-
-
-def latencies(name: str) -> list[Levels]:
-    bandwidth, delay, _, _ = WAVES[name]
-    waves = estimate(device(bandwidth), alike(delay=delay), rules=FINE).waves
-    return [wave.latency for wave in waves for _ in range(wave.repeats)]
-
-
-def test_k1_leaves_the_latencies_alone() -> None:
-    assert latencies("K1") == [(80, 220, 400, 680)] * 3
-    assert [wave.limiter for wave in estimate(device(WAVES["K1"][0]), alike()).waves] == ["dependences"] * 2
-
-
-def test_k2_raises_the_latency_of_l1() -> None:
-    assert latencies("K2")[0] == pytest.approx((562, 220, 400, 680), rel=1e-6)
-    assert estimate(device(WAVES["K2"][0]), alike()).waves[0].limiter == "bandwidth of L1"
-
-
-def test_k3_raises_the_latencies_of_device_memory_and_of_uncoalesced_requests() -> None:
-    assert latencies("K3")[0] == pytest.approx((80, 220, 1364, 2728), rel=1e-6)
-    assert latencies("K3")[2] == pytest.approx((80, 220, 400, 1403), rel=1e-6)
-
-
-def test_k4_raises_the_latency_of_l2() -> None:
-    assert latencies("K4")[0] == pytest.approx((80, 1184, 400, 680), rel=1e-6)
-
-
-def test_k5_is_bound_by_issue() -> None:
-    assert {wave.limiter for wave in estimate(device(), alike(delay=900)).waves} == {"issue"}
 
 
 def test_the_processing_block_with_the_most_warps_decides_the_issue() -> None:
@@ -225,34 +214,32 @@ def test_barriers_cost_more_if_the_block_counts_in_threads() -> None:
 @pytest.mark.parametrize(("eps", "expected"), [(1, 10238.693677), (1e-3, 10239.999159)])
 def test_k6_printed_stop_test_depends_on_eps(eps: float, expected: float) -> None:
     printed = Rules(eps, until_supplied=False)
-    assert estimate(device(WAVES["K3"][0]), alike(), rules=printed).cycles == pytest.approx(expected, abs=1e-6)
-    assert estimate(device(WAVES["K3"][0]), alike(), rules=Rules(eps)).cycles == pytest.approx(10240, abs=1e-8)
+    assert estimate(device(WORKED["K3"].bandwidth), alike(), rules=printed).cycles == pytest.approx(expected, abs=1e-6)
+    assert estimate(device(WORKED["K3"].bandwidth), alike(), rules=Rules(eps)).cycles == pytest.approx(10240, abs=1e-8)
 
 
-def sequence_of_times(demanded: float, bandwidth: float) -> tuple[list[float], float, int]:
+@pytest.mark.parametrize(
+    ("demanded", "first", "end", "iterations"),
+    [
+        (64000, [380, 468.42105263, 493.25842697, 498.63325740], (500, 40), 18),
+        (128000, [380, 836.84210526, 980.50314465], (1000, 90), 14),
+    ],
+    ids=["K7", "K8"],
+)
+def test_k7_k8_sequences_of_the_fixed_point(
+    demanded: float, first: list[float], end: tuple[float, float], iterations: int
+) -> None:
     times: list[float] = []
 
     def time(lat: float) -> float:
         times.append(100 + 10 * lat)
         return times[-1]
 
-    found = fixpoint(time, demanded, bandwidth, 28, Rules(eps=1e-6))
+    found = fixpoint(time, demanded, 128, 28, Rules(eps=1e-6))
     assert found.time == times[-1]
-    return times, found.latency, found.iterations
-
-
-def test_k7_sequence_of_the_fixed_point() -> None:
-    times, latency, count = sequence_of_times(64000, 128)
-    assert times[:4] == pytest.approx([380, 468.42105263, 493.25842697, 498.63325740], abs=1e-8)
-    assert (times[-1], latency) == pytest.approx((500, 40), rel=1e-9)
-    assert count == 18
-
-
-def test_k8_sequence_of_the_fixed_point() -> None:
-    times, latency, count = sequence_of_times(128000, 128)
-    assert times[:3] == pytest.approx([380, 836.84210526, 980.50314465], abs=1e-8)
-    assert (times[-1], latency) == pytest.approx((1000, 90), rel=1e-9)
-    assert count == 14
+    assert times[: len(first)] == pytest.approx(first, abs=1e-8)
+    assert (found.time, found.latency) == pytest.approx(end, rel=1e-9)
+    assert found.iterations == iterations
 
 
 def test_k8_a_level_that_nothing_waits_for() -> None:
@@ -304,17 +291,14 @@ def test_a_fixed_point_that_is_not_reached_says_so() -> None:
 # launch and error
 
 
-def empty(blocks: int, seconds: Fraction) -> MicrobenchSample:
-    """An empty kernel with blocks of 4 warps."""
-    return MicrobenchSample(("4",), (blocks,), seconds, in_seconds=True)
-
-
-def fit_launch(several: list[MicrobenchSample]) -> tuple[Parameter, ...]:
-    return fit.fit_launch(several, "test")
+def fit_launch(times: dict[int, Fraction]) -> tuple[Parameter, ...]:
+    """The line through empty kernels with blocks of 4 warps."""
+    samples = [MicrobenchSample(("4",), (blocks,), seconds, in_seconds=True) for blocks, seconds in times.items()]
+    return fit.fit_launch(samples, "test")
 
 
 def test_k9_regression_returns_the_line() -> None:
-    fitted = fit_launch([empty(blocks, Fraction(blocks * 2, 10**9) + Fraction(5, 10**6)) for blocks in (1, 10, 100)])
+    fitted = fit_launch({blocks: Fraction(blocks * 2, 10**9) + Fraction(5, 10**6) for blocks in (1, 10, 100)})
     line = LaunchLine(*(float(each.value) for each in fitted))
     assert line.x1 == pytest.approx(2e-9, rel=1e-12)
     assert line.x2 == pytest.approx(5e-6, rel=1e-12)
@@ -340,9 +324,9 @@ def test_k10_relative_error() -> None:
 
 def test_one_grid_is_no_line() -> None:
     with pytest.raises(InputError, match="4: samples of at least 2 different counts are needed, not 1"):
-        fit_launch([empty(1, Fraction(1, 10**6)), empty(1, Fraction(2, 10**6))])
+        fit_launch({1: Fraction(1, 10**6)})
     with pytest.raises(MeasurementError, match="cannot be negative"):
-        fit_launch([empty(1, Fraction(2, 10**6)), empty(10, Fraction(1, 10**6))])
+        fit_launch({1: Fraction(2, 10**6), 10: Fraction(1, 10**6)})
 
 
 # bad input
