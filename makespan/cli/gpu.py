@@ -11,7 +11,7 @@ import click
 
 from makespan.cli.help_page import option_name
 from makespan.cli.output import QUIET, remark, render
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, interruptible
+from makespan.cli.running import exit_code, interruptible
 from makespan.cli.source import (
     check_no_instance,
     check_string,
@@ -29,7 +29,6 @@ from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.machine import PAPER, Machine, given_intervals, gpus, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import MAX_SMS, check_whole
-from makespan.model.result import Status
 from makespan.model.units import frequency
 from makespan.proof.engines import Limits
 from makespan.report.gpu import text
@@ -229,11 +228,7 @@ def print_answer(launch: GpuLaunch, limits: Limits, output: str, files: ResultFi
     for line in written:
         if output != QUIET:
             remark(line, output)
-    if result.interrupted:
-        return INTERRUPTED
-    if launch.gate is not None:
-        return GATE[launch.gate.outcome(result.bounds)]
-    return DONE if result.status is Status.EXACT else UNDECIDED
+    return exit_code(result, gate=launch.gate)
 
 
 def _answer_text(launch: GpuLaunch, result: GpuResult, output: str) -> str:

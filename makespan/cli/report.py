@@ -15,7 +15,7 @@ from makespan.cli.options import SOLVE_OPTIONS, deadline_options, engine_options
 from makespan.cli.output import DATA, paint_verdicts
 from makespan.cli.parameters import FILE, WARPS
 from makespan.cli.question import SolveEffort
-from makespan.cli.running import DONE, GATE, INTERRUPTED, UNDECIDED, exit_code, interruptible
+from makespan.cli.running import INTERRUPTED, exit_code, interruptible
 from makespan.cli.source import given_machine, instances, kernel_question
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.host.output_file import check_writable, write_whole
@@ -25,7 +25,7 @@ from makespan.kernels.kernel_file import is_kernel
 from makespan.model.deadline import read_deadline
 from makespan.model.instance import Instance
 from makespan.model.machine import MachineFile, find_machine
-from makespan.model.result import Result, Status, Step
+from makespan.model.result import Result, Step
 from makespan.model.simulate import Choices
 from makespan.model.strings import MAX_FILE_BYTES, NamedInstance
 from makespan.proof.engines import Limits, solve
@@ -100,6 +100,8 @@ def command(
     _check_outputs(output, bundle)
     effort, source = SolveEffort.split(source)
     inputs = tuple(_inputs({**source, "gpu": gpu}))
+    name = str(source["source"] or "an instruction string")
+    about = partial(PageContext, name=name, choices=Choices(), inputs=inputs)
     if gpu is not None or sms is not None:
         if curve is not None or effort.backend != "auto":
             raise InputError("--curve and --backend are for one SM: leave them out, or --gpu and --sms")
@@ -109,10 +111,7 @@ def command(
             )
         if len(launch.instance.grids) > 1:
             raise InputError("a page draws the blocks of one launch: ask for each alone, or solve the file of launches")
-        known = PageContext(
-            name=str(source["source"] or "an instruction string"),
-            choices=Choices(),
-            inputs=inputs,
+        known = about(
             commands=tuple(_commands(context, bundle or Path(_EVIDENCE), runs_policies=False)),
             machine=_machine_of_gpu(source, launch),
             deadline=launch.gate,
@@ -125,10 +124,7 @@ def command(
     with within(effort.time_limit) as reading:
         question, others = _questions(source, curve)
         launched = _launched_kernel(source)
-        known = PageContext(
-            name=str(source["source"] or "an instruction string"),
-            choices=Choices(),
-            inputs=inputs,
+        known = about(
             commands=tuple(_commands(context, bundle or Path(_EVIDENCE))),
             machine=_machine_file(source, question.instance),
             kernel=None if launched is None else launched.kernel,
@@ -183,11 +179,7 @@ def _whole_gpu(
     name = None if launch.card is None else launch.card.name
     _write(gpu_page(result, known, evidence["sha256"], name=name, clock=launch.clock), output, evidence, bundle)
     _tell(str(result), output, bundle)
-    if result.interrupted:
-        return INTERRUPTED
-    if known.deadline is not None:
-        return GATE[known.deadline.outcome(result.bounds)]
-    return DONE if result.status is Status.EXACT else UNDECIDED
+    return exit_code(result, gate=known.deadline)
 
 
 def _write(page: str, output: Path, evidence: dict[str, Any], bundle: Path | None) -> None:

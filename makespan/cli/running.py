@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from makespan.cli.progress import notice, progress
 from makespan.model.deadline import Deadline, DeadlineOutcome
+from makespan.model.gpu import GpuResult
 from makespan.model.result import Result, Status, Step
 from makespan.model.strings import NamedInstance
 
@@ -28,7 +29,7 @@ _STOPPING = signal.SIGINT, signal.SIGTERM
 _stopped_by = list[int]()
 
 
-def exit_code(result: Result, asked: NamedInstance | None = None, gate: Deadline | None = None) -> int:
+def exit_code(result: Result | GpuResult, asked: NamedInstance | None = None, gate: Deadline | None = None) -> int:
     """Return the exit code of a result.
 
     It says whether the user stopped the search before it was exact, whether the result is not as expected, and with a

@@ -6,14 +6,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from makespan.many.commands.answering import answer
 from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
+from makespan.many.sweep.running import WorkerCrew
 
 
-class Here:
-    def __init__(self, *, wants_bundle: bool) -> None:
-        self.wants_bundle = wants_bundle
+def crew_here(*, wants_bundle: bool) -> Callable[[object], AbstractContextManager[WorkerCrew]]:
+    """What takes the place of `QuestionRun.crew`."""
 
-    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
-        came = answer({"question": dict(job.question), "key": job.key, "bundle": self.wants_bundle})
+    def submit(job: SweepJob) -> "Future[JobOutcome]":
+        came = answer({"question": dict(job.question), "key": job.key, "bundle": wants_bundle})
         future: Future[JobOutcome] = Future()
         if "cause" in came:
             failure = JobFailure(FailureCause(came["cause"]), came["reason"], 0.0)
@@ -22,11 +22,4 @@ class Here:
             future.set_result(JobOutcome(job, JobAnswer(came["document"], came["digest"], came["bundle"])))
         return future
 
-    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        del job
-        return future.result()
-
-
-def crew_here(*, wants_bundle: bool) -> Callable[[object], AbstractContextManager[Here]]:
-    """What takes the place of `QuestionRun.crew`."""
-    return lambda _: nullcontext(Here(wants_bundle=wants_bundle))
+    return lambda _: nullcontext(WorkerCrew(submit))

@@ -1,14 +1,15 @@
 """A sweep on a cluster: what is lost there costs a job, and what is broken there is one line."""
 
 from concurrent.futures import CancelledError, Future
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from makespan.host.errors import InputError
-from makespan.many.sweep.cluster import _ClusterCrew, cluster_crew
+from makespan.many.sweep.cluster import cluster_crew, lost_outcome
 from makespan.many.sweep.job import FailureCause, JobOutcome, SweepJob
-from makespan.many.sweep.running import run_sweep
+from makespan.many.sweep.running import WorkerCrew, run_sweep
 from makespan.many.sweep.store import open_store
 from makespan.many.sweep.workshop import shared_workshop
 
@@ -25,7 +26,7 @@ def test_a_job_that_takes_workers_with_it_fails_alone_and_a_broken_cluster_is_on
         future.set_exception({"lost": Lost("3 workers\ndied"), "gone": CancelledError()}[job.key])
         return future
 
-    crew = _ClusterCrew(submit, Lost)
+    crew = WorkerCrew(submit, partial(lost_outcome, Lost))
     lost = SweepJob({}, "lost")
     outcome = crew.outcome(lost, crew.submit(lost))
     assert outcome.found is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import InputError
 from makespan.many.sweep.job import FailureCause, JobAnswer, JobFailure, JobOutcome, SweepJob
-from makespan.many.sweep.running import SweepTally, local_crew, run_sweep
+from makespan.many.sweep.running import SweepTally, WorkerCrew, local_crew, run_sweep
 from makespan.many.sweep.store import AnswerStore, open_store
 from makespan.many.sweep.workshop import Workshop
 
@@ -33,16 +33,13 @@ class Hands:
     """A crew that answers at once, and counts what it is asked."""
 
     def __init__(self, came: Callable[[SweepJob], JobOutcome]) -> None:
-        self.came, self.asked = came, list[str]()
+        self.came, self.asked, self.crew = came, list[str](), WorkerCrew(self.submit)
 
     def submit(self, job: SweepJob) -> "Future[JobOutcome]":
         self.asked.append(job.key)
         future: Future[JobOutcome] = Future()
         future.set_result(self.came(job))
         return future
-
-    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        return future.result()
 
 
 def found(job: SweepJob, value: int = 7) -> JobOutcome:
@@ -81,12 +78,12 @@ def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
     with open_store(path, create=True) as store:
         store.plan(jobs)
         try:
-            run_sweep(jobs, store, hands, kept=cut)
+            run_sweep(jobs, store, hands.crew, kept=cut)
         except Killed:
             hands.asked.clear()
             done = len(store.answered()) + len(store.failed())
             assert done == before < len(set(numbers))
-            tally = run_sweep(jobs, store, hands)
+            tally = run_sweep(jobs, store, hands.crew)
             assert len(hands.asked) == len(set(numbers)) - before
             assert (tally.known + tally.skipped, tally.done) == (before, len(set(numbers)))
         assert store.answered() == {f"k{number}" for number in set(numbers) - fails}
@@ -97,11 +94,11 @@ def test_a_sweep_that_is_cut_off_anywhere_goes_on_where_it_was(
 
 def test_what_failed_is_asked_again_on_request_only(store: AnswerStore) -> None:
     jobs = [job("a"), job("b")]
-    run_sweep(jobs, store, Hands(failed))
+    run_sweep(jobs, store, Hands(failed).crew)
     idle = Hands(found)
-    assert str(run_sweep(jobs, store, idle)) == "2 of 2"
+    assert str(run_sweep(jobs, store, idle.crew)) == "2 of 2"
     assert idle.asked == []
-    assert run_sweep(jobs, store, idle, retry=True).answered == 2
+    assert run_sweep(jobs, store, idle.crew, retry=True).answered == 2
     assert (store.answered(), store.failed()) == ({job.key for job in jobs}, set())
 
 
@@ -110,7 +107,7 @@ def test_a_contradiction_does_not_stop_a_sweep_and_is_told(store: AnswerStore) -
         store.keep(found(job, 9))  # as another sweep that writes the same file may
         return found(job, 7)
 
-    tally = run_sweep([job("a"), job("b")], store, Hands(came))
+    tally = run_sweep([job("a"), job("b")], store, Hands(came).crew)
     assert (tally.answered, len(tally.contradictions)) == (2, 2)
 
 

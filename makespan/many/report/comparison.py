@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from makespan.many.study.comparison import NOT_COMPUTED, Comparison, ComparisonPoint, PointResult
+from makespan.many.study.comparison import NOT_COMPUTED, BestCase, Comparison, ComparisonPoint, PointResult
 from makespan.model.assumptions import Assumption
 from makespan.model.result import Bounds, Status, Upper
 from makespan.model.wording import pessimistic_name
@@ -139,7 +139,7 @@ def _point(point: ComparisonPoint, known: Sequence[Assumption]) -> dict[str, Any
         "worst_case": _interval(found.worst, "witness", found.upper_evidence),
         "pessimistic": {"value": found.pessimistic, "evidence": str(Upper.PESSIMISTIC)},
         "excess_percent": dict(zip(("least", "most"), found.excess, strict=True)),
-        "best_case": None if best is None else _interval(best.bounds, best.lower_evidence, best.upper_evidence),
+        "best_case": None if best is None else _best_interval(best),
         "engine": found.engine,
         "seconds": round(found.seconds, 6),
         "assumptions": [note.document for note in found.assumptions if note not in known],
@@ -149,6 +149,10 @@ def _point(point: ComparisonPoint, known: Sequence[Assumption]) -> dict[str, Any
 def _interval(bounds: Bounds, lower: str, upper: str) -> dict[str, Any]:
     evidence = {"lower": lower, "upper": str(upper)}
     return {"lower": bounds.lower, "upper": bounds.upper, "status": str(bounds.status), "evidence": evidence}
+
+
+def _best_interval(best: BestCase) -> dict[str, Any]:
+    return _interval(best.bounds, best.lower_evidence, best.upper_evidence)
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -165,25 +169,19 @@ def comparison_csv(comparison: Comparison) -> str:
 
 def _columns(found: PointResult) -> dict[str, Any]:
     least, most = found.excess
-    columns: dict[str, Any] = {
-        "lower": found.worst.lower,
-        "lower_evidence": "witness",
-        "upper": found.worst.upper,
-        "upper_evidence": found.upper_evidence,
+    best = found.best_case
+    return {
+        **_interval_columns("", _interval(found.worst, "witness", found.upper_evidence)),
         "pessimistic": found.pessimistic,
         "pessimistic_evidence": Upper.PESSIMISTIC,
         "excess_percent_least": f"{least:.4f}",
         "excess_percent_most": f"{most:.4f}",
         "engine": found.engine,
         "seconds": f"{found.seconds:.3f}",
+        **({} if best is None else _interval_columns("best_", _best_interval(best))),
     }
-    if found.best_case is not None:
-        best = found.best_case
-        columns |= {
-            "best_status": best.bounds.status,
-            "best_lower": best.bounds.lower,
-            "best_lower_evidence": best.lower_evidence,
-            "best_upper": best.bounds.upper,
-            "best_upper_evidence": best.upper_evidence,
-        }
-    return columns
+
+
+def _interval_columns(prefix: str, interval: dict[str, Any]) -> dict[str, Any]:
+    evidence = {f"{prefix}{side}_evidence": name for side, name in interval["evidence"].items()}
+    return {**{f"{prefix}{key}": interval[key] for key in ("status", "lower", "upper")}, **evidence}

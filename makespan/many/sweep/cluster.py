@@ -1,7 +1,6 @@
 """The machines of a dask.distributed cluster: each answers in processes of its own."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,18 +18,19 @@ def outcome_there(module: str, folder: str, wall_seconds: float, wants_bundle: b
     return shared_workshop(module, Path(folder), wall_seconds, wants_bundle).outcome(job)
 
 
-class _ClusterCrew:
-    def __init__(self, submit: "Callable[[SweepJob], Future[JobOutcome]]", lost: type[Exception]) -> None:
-        self.submit, self._lost = submit, lost
+def lost_outcome(killed: type[Exception], job: SweepJob, error: Exception) -> JobOutcome:
+    """Return the outcome of a job that took workers with it.
 
-    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        try:
-            return future.result()
-        except self._lost as error:
-            return JobOutcome(job, None, (JobFailure(FailureCause.DIED, " ".join(str(error).split())[:300], 0.0),))
-        except Exception as error:  # the scheduler is gone, say, or the workers do not have this package
-            said = f"{type(error).__name__} {' '.join(str(error).split())[:200]}".strip()
-            raise InputError(f"the cluster fails: {said}; the same command goes on where this one was") from error
+    Args:
+        killed: the error that says so.
+
+    Raises:
+        InputError: something else is wrong: the scheduler is gone, say, or the workers do not have this package.
+    """
+    if isinstance(error, killed):
+        return JobOutcome(job, None, (JobFailure(FailureCause.DIED, " ".join(str(error).split())[:300], 0.0),))
+    said = f"{type(error).__name__} {' '.join(str(error).split())[:200]}".strip()
+    raise InputError(f"the cluster fails: {said}; the same command goes on where this one was") from error
 
 
 @contextmanager
@@ -56,6 +56,6 @@ def cluster_crew(
     with client:
         executor = client.get_executor(pure=False)  # what failed once and is asked again is to be tried again
         try:
-            yield _ClusterCrew(partial(executor.submit, asking), KilledWorker)
+            yield WorkerCrew(partial(executor.submit, asking), partial(lost_outcome, KilledWorker))
         finally:
             executor.shutdown(wait=False)

@@ -5,7 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Protocol
 
 from makespan.host.stopwatch import about_left
 from makespan.many.sweep.job import JobOutcome, SweepJob
@@ -13,14 +12,27 @@ from makespan.many.sweep.store import AnswerContradiction, AnswerStore
 from makespan.many.sweep.workshop import Workshop
 
 
-class WorkerCrew(Protocol):
-    """An interface of workers that answer: processes here, or a cluster."""
+@dataclass(frozen=True, slots=True)
+class WorkerCrew:
+    """Workers that answer: processes here, or a cluster.
 
-    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
-        """Begin a job, now or later."""
+    Args:
+        submit: begins a job, now or later.
+        lost: returns the outcome of a job whose future has this error; it raises where no job can have one any more.
+            None: every error is one of this program.
+    """
+
+    submit: "Callable[[SweepJob], Future[JobOutcome]]"
+    lost: Callable[[SweepJob, Exception], JobOutcome] | None = None
 
     def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        """Return the outcome of a job; raise where no job can have one any more."""
+        """Return the outcome of a job."""
+        try:
+            return future.result()
+        except Exception as error:
+            if self.lost is None:
+                raise
+            return self.lost(job, error)
 
 
 @dataclass(slots=True)
@@ -111,24 +123,12 @@ def job_outcomes(jobs: Collection[SweepJob], crew: WorkerCrew) -> Iterator[JobOu
             future.cancel()
 
 
-class _LocalCrew:
-    def __init__(self, threads: ThreadPoolExecutor, workshop: Workshop) -> None:
-        self._threads, self._workshop = threads, workshop
-
-    def submit(self, job: SweepJob) -> "Future[JobOutcome]":
-        return self._threads.submit(self._workshop.outcome, job)
-
-    def outcome(self, job: SweepJob, future: "Future[JobOutcome]") -> JobOutcome:
-        del job
-        return future.result()
-
-
 @contextmanager
 def local_crew(workers: int, workshop: Workshop) -> Iterator[WorkerCrew]:
     """Yield `workers` processes on this machine, which end when the block ends."""
     threads = ThreadPoolExecutor(workers)
     try:
-        yield _LocalCrew(threads, workshop)
+        yield WorkerCrew(lambda job: threads.submit(workshop.outcome, job))
     finally:
         workshop.stop()
         threads.shutdown(cancel_futures=True)
