@@ -17,7 +17,7 @@ from makespan.verify.refusal import ProofSteps
 
 
 class GatePrices(NamedTuple):
-    """By gate the price of a port of each of its pools, in units of 1 / `scale`: all ports of a gate cost `scale`."""
+    """The price of a port of each pool of a gate, in units of 1 / `scale`: all ports of a gate cost `scale`."""
 
     scale: int
     costs: Mapping[PoolGate, Mapping[str, int]]
