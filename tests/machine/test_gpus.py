@@ -176,6 +176,8 @@ def test_figures_of_a_caller_win() -> None:
             "unknown key 'hong_kim.mem_lt'; did you mean 'hong_kim.mem_ld'[?] known: hong_kim.mem_ld",
         ),
         ("[nothing]\na = 3", "unknown key 'nothing'"),
+        ("[hong_kin]\nmem_ld = 3", "unknown key 'hong_kin'; did you mean 'hong_kim'[?] known: sms, clock_ghz"),
+        ("[mig.1g]\n10g = 3", "unknown key 'mig.1g.10g'; known: mig.<N>g.<N>gb"),
         ("sms = 3", r"sms must be \{ value = ..., source = .*\}, not 3"),
         ('sms = { value = 3, source = "x" }', "sms must be"),
         ('sms = { value = 3, source = "x", status = "sure" }', "sms: status 'sure'; there are: measured; data sheet"),

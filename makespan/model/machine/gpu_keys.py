@@ -9,8 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-
-import msgspec
+from typing import NamedTuple
 
 from makespan.host.text_file import shipped_files
 
@@ -24,7 +23,7 @@ class ValueRange(StrEnum):
     COUNT = "a whole number of at least 0"
 
 
-class GpuKey(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class GpuKey(NamedTuple):
     """The description of a datum before it has a value.
 
     Args:
@@ -56,7 +55,7 @@ def _read_keys() -> Iterator[tuple[str, GpuKey]]:
             placeholder = next((each for each in lists if each in pattern), "")
             for name in lists.get(placeholder, [""]):  # a key without a placeholder stands for itself
                 key, *texts = (text.replace(placeholder, name) for text in (pattern, *given))
-                yield key, msgspec.convert(texts, GpuKey)
+                yield key, GpuKey(*texts)
 
 
 # By dotted key, in the order in which files are written; <N> stands for a whole number.

@@ -341,7 +341,8 @@ def _known_key(key: str) -> GpuKey:
         table = listed.rpartition(".")[0]
         near = [known for known in KEYS if known.rpartition(".")[0] == table]
         others = f"{', '.join(near[:12])}{', ...' * (len(near) > 12)}" if near else "see docs/estimators.md"
-        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, KEYS) or ';'} known: {others}")
+        tables = filter(None, (known.rpartition(".")[0] for known in KEYS))
+        raise InputError(f"unknown key {shown(key)}{did_you_mean(key, [*KEYS, *tables]) or ';'} known: {others}")
     return KEYS[listed]
 
 
