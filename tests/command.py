@@ -1,16 +1,26 @@
 """A command of the command line, run within this process."""
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 import pytest
 
 from makespan import cli
+from tests.schemas import published
 
 
 class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+
+    def documents(self) -> list[dict[str, Any]]:
+        """The JSON results of `makespan solve`, one a line, each valid by the published schema."""
+        found = [json.loads(line) for line in self.out.splitlines()]
+        for document in found:
+            published("result-2").validate(document)
+            assert (document["status"] == "exact") == (document["lower"] == document["upper"])
+        return found
 
 
 class Runner:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jsonschema
 import pytest
@@ -24,44 +24,14 @@ from makespan.model.result import Bounds
 from makespan.proof.engines import Limits
 from makespan.proof.engines import solve as solved
 from makespan.report.schedule.panels import CycleWindow
+from tests.command import Outcome, Runner
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = published("result-2")
 SHORT = "a search stopped for want of memory: with a larger --memory-limit it may prove more"
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 UNITS = '"capacity": {"C": 1, "L": 1}'
 GOOD = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": 10}}'
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    def documents(self) -> list[dict[str, Any]]:
-        """The JSON results, one a line, each valid by the published schema."""
-        found = [json.loads(line) for line in self.out.splitlines()]
-        for document in found:
-            SCHEMA.validate(document)
-            assert (document["status"] == "exact") == (document["lower"] == document["upper"])
-        return found
-
-
-class Runner:
-    """`makespan solve ...` within this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        code = cli.run(["solve", *map(str, arguments)])
-        return Outcome(code, *self.capsys.readouterr())
-
-
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner(capsys)
 
 
 def process(*arguments: str, **options: Any) -> Outcome:
@@ -786,9 +756,10 @@ def test_no_text_of_an_input_commands_the_terminal(solve: Runner) -> None:
 
 def test_the_schema_itself_is_a_schema_and_refuses_less_than_a_result(solve: Runner) -> None:
     (document,) = solve(*CL2, "--format", "json").documents()
-    for field in SCHEMA.schema["required"]:
+    schema = published("result-2")
+    for field in schema.schema["required"]:
         with pytest.raises(jsonschema.ValidationError):
-            SCHEMA.validate({key: value for key, value in document.items() if key != field})
+            schema.validate({key: value for key, value in document.items() if key != field})
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,6 @@ ROOT = Path(__file__).parents[2]
 LETTERS = "LLLLCCCCCCCCCLLCCCCCCC"
 
 
-@pytest.fixture
-def compare(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("compare", capsys)
-
-
 def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text().splitlines()))
 

@@ -16,11 +16,6 @@ ONE_WAVE = ("--string", "CLLCLL", "--warps", 2, "--sms", 4, "--blocks-per-sm", 2
 CUBIN = (ROOT / "ptx" / "reduction.sm_86.cubin", "--block", 256, "--latency", "global=..900")
 
 
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
-
-
 def test_one_wave_has_the_number_of_one_sm(solve: Runner) -> None:
     told = solve(*ONE_WAVE, "--grid", 8, "--quiet")
     alone = solve("--string", "CLLCLL", "--warps", 4, "--quiet")

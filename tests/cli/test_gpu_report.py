@@ -12,11 +12,6 @@ from tests.command import Runner
 LAUNCH = ("--string", "CLLCLL", "--warps", 2, "--grid", 18, "--sms", 4, "--blocks-per-sm", 2)
 
 
-@pytest.fixture
-def report(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("report", capsys)
-
-
 def test_a_page_has_verdict_check_picture_and_evidence(report: Runner, tmp_path: Path) -> None:
     page, bundle = tmp_path / "gpu.html", tmp_path / "evidence.json"
     told = report(*LAUNCH, "-o", page, "--bundle", bundle)

@@ -52,11 +52,6 @@ QUESTIONS: list[tuple[dict[str, Any], list[str]]] = [
 DIFFERS = {"seconds", "best_case_seconds", "history"}
 
 
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
-
-
 @pytest.mark.parametrize(("question", "words"), QUESTIONS)
 def test_an_answer_is_what_solve_prints_and_leaves(
     question: dict[str, Any], words: list[str], solve: Runner, tmp_path: Path

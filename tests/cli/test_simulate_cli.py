@@ -28,11 +28,6 @@ ROOT = Path(__file__).parents[2]
 HARD = ("--string", "CLLCLCLLCCLCLLLCLCCCLCLCLCLLC", "--warps", "12", "--capacity", "C=2,L=1")
 
 
-@pytest.fixture
-def simulate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("simulate", capsys)
-
-
 def gap_of(instance: Instance, seconds: float = 60.0) -> PolicyGap:
     """The table of all policies."""
     result = solve(instance, best_case=True, limits=Limits(seconds))
