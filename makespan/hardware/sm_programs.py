@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, chain_text
-from makespan.estimates.microbench.programs import REPEATS, fill_template, quoted_ptx, walks
+from makespan.estimates.microbench.programs import REPEATS, fill_template, quoted_ptx
 from makespan.estimates.microbench.samples import DELAY, LATENCY, SampleColumns
 from makespan.host.errors import InputError
 
@@ -114,7 +114,6 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
     kernels.append(fill_template("sm_kernel.cu", name="log_clock", body=quoted_ptx(_log())))
     text = fill_template(
         "sm.cu",
-        **walks(),
         kernels="".join(kernels),
         tests="\n".join(tests),
         repeats=REPEATS,

@@ -11,13 +11,14 @@ from makespan.cli.help_page import HelpCommand, examples, stack
 from makespan.cli.output import TEXT, format_option, render
 from makespan.cli.parameters import FILE, choice
 from makespan.estimates.commands.methods import read_characteristics, table_options
+from makespan.estimates.microbench import fit, on_opencl, programs, samples
+from makespan.estimates.microbench.fit import Parameter
+from makespan.estimates.microbench.samples import MicrobenchSample, SampleColumns
 from makespan.host.errors import InputError
 from makespan.kernels import kernel_file
 from makespan.model.machine.values import shown
 
 if TYPE_CHECKING:
-    from makespan.estimates.microbench.fit import Parameter
-    from makespan.estimates.microbench.samples import MicrobenchSample, SampleColumns
     from makespan.estimates.opencl import Opened
     from makespan.model.machine.gpus import Gpu
 
@@ -95,15 +96,13 @@ class MicrobenchOptions:
 )
 def memory(warp_size: int, latency: Any, method: Any, **given: Any) -> None:
     """Measure the memory parameters of hong-kim: write the programs, run them, or fit what they measured."""
-    from makespan.estimates.microbench import fit, on_opencl, programs, samples
-
     asked, plan = MicrobenchOptions(**given), programs.MemoryPlan(warp_size, latency=latency)
     asked.needs_gpu("warp size, clock")
     _benchmark(
         asked,
         samples.MEMORY,
-        programs=lambda language: programs.memory_source(language, plan),
-        fit=lambda found, gpu, source: fit.fit_memory(found, gpu, source, method=method, force=asked.force),
+        sources=lambda language: programs.memory_source(language, plan),
+        fitted=lambda found, gpu, source: fit.fit_memory(found, gpu, source, method=method, force=asked.force),
         measured=lambda device: on_opencl.measure_memory(device, plan),
     )
 
@@ -113,15 +112,13 @@ def memory(warp_size: int, latency: Any, method: Any, **given: Any) -> None:
 @run_options
 def throughput(**given: Any) -> None:
     """Measure the throughputs of hong-kim: write the programs, run them, or fit what they measured."""
-    from makespan.estimates.microbench import fit, on_opencl, programs, samples
-
     asked = MicrobenchOptions(**given)
     asked.needs_gpu("SMs and clock")
     _benchmark(
         asked,
         samples.THROUGHPUT,
-        programs=programs.throughput_source,
-        fit=lambda found, gpu, source: fit.fit_throughput(found, gpu, source, force=asked.force),
+        sources=programs.throughput_source,
+        fitted=lambda found, gpu, source: fit.fit_throughput(found, gpu, source, force=asked.force),
         measured=on_opencl.measure_throughput,
     )
 
@@ -141,14 +138,12 @@ def latency(**given: Any) -> None:
     Samples are CSV: measure,name,count,cycles (or seconds) with measures latency, delay, memory and bandwidth. What
     cannot be measured so, as moves and branches, must be given.
     """
-    from makespan.estimates.microbench import fit, programs, samples
-
     asked = MicrobenchOptions(**given)
     _benchmark(
         asked,
         samples.INSTRUCTIONS,
-        programs=programs.instructions_source,
-        fit=lambda found, gpu, source: fit.fit_instructions(found, gpu, source, force=asked.force),
+        sources=programs.instructions_source,
+        fitted=lambda found, gpu, source: fit.fit_instructions(found, gpu, source, force=asked.force),
     )
 
 
@@ -167,56 +162,53 @@ def launch(warp_size: int, **given: Any) -> None:
 
     Samples are CSV: blocks,warps_per_block,seconds.
     """
-    from makespan.estimates.microbench import fit, programs, samples
-
     asked = MicrobenchOptions(**given)
     _benchmark(
         asked,
         samples.LAUNCH,
-        programs=lambda language: programs.launch_source(language, warp_size=warp_size),
-        fit=lambda found, _, source: fit.fit_launch(found, source, force=asked.force),
+        sources=lambda language: programs.launch_source(language, warp_size=warp_size),
+        fitted=lambda found, _, source: fit.fit_launch(found, source, force=asked.force),
     )
 
 
 def _benchmark(
     asked: MicrobenchOptions,
-    table: "SampleColumns",
+    table: SampleColumns,
     *,
-    programs: Callable[[Any], dict[str, str]],
-    fit: "Callable[[tuple[MicrobenchSample, ...], Gpu, str], tuple[Parameter, ...]]",
+    sources: Callable[[Any], dict[str, str]],
+    fitted: "Callable[[tuple[MicrobenchSample, ...], Gpu, str], tuple[Parameter, ...]]",
     measured: "Callable[[Opened], Iterable[MicrobenchSample]] | None" = None,
 ) -> None:
     """Write the programs, run them, or fit their samples, as the options ask.
 
     Args:
         table: of the samples.
-        programs: the files, by name, in CUDA or OpenCL; PTX is what a compiler makes of the former.
-        fit: what samples tell of a GPU, and the name of their source.
+        sources: the programs, by file, in CUDA or OpenCL; PTX is what a compiler makes of the former.
+        fitted: what samples tell of a GPU, and the name of their source.
         measured: samples of an OpenCL device.
     """
     if asked.emit is not None:
         is_ptx = asked.emit == "ptx"
-        for name, text in programs("cuda" if is_ptx else asked.emit).items():
+        for name, text in sources("cuda" if is_ptx else asked.emit).items():
             path = write_program(asked.target, name, text)
             click.echo(f"written: {path}")
             if is_ptx:
                 kernel_file.read(path, keep_ptx=path.with_suffix(".ptx"))
                 click.echo(f"written: {path.with_suffix('.ptx')}")
     elif asked.fit is not None:
-        _fit(asked, asked.fit, table, fit)
+        _fit(asked, asked.fit, table, fitted)
     elif measured is not None:
         _run(asked, table, measured)
 
 
-def _fit(asked: MicrobenchOptions, path: Path, table: "SampleColumns", fit: Any) -> None:
-    from makespan.estimates.microbench import samples
+def _fit(asked: MicrobenchOptions, path: Path, table: SampleColumns, fitted: Any) -> None:
     from makespan.host.output_file import check_writable, write_whole
     from makespan.model.machine.gpus import Gpu, find_gpu, gpu_text
 
     if asked.gpu_out is not None:
         check_writable(asked.gpu_out, "the GPU file")
     described = Gpu(path.stem, {}) if asked.gpu is None else find_gpu(asked.gpu, rewritten=True)
-    parameters = fit(samples.read(path, table), described, shown(path.name))
+    parameters = fitted(samples.read(path, table), described, shown(path.name))
     if asked.gpu_out is not None:
         described = described.with_data({found.key: found.datum() for found in parameters})
         write_whole(asked.gpu_out, gpu_text(described).encode(), "the GPU file")
@@ -230,7 +222,7 @@ def _fit(asked: MicrobenchOptions, path: Path, table: "SampleColumns", fit: Any)
         click.echo(f"GPU description: {asked.gpu_out}")
 
 
-def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
+def _lines(parameters: Sequence[Parameter]) -> Iterator[str]:
     width = max(len(found.key) for found in parameters)
     for found in parameters:
         sure = "" if found.error is None else f"  +- {found.error:.3g}"
@@ -239,8 +231,7 @@ def _lines(parameters: "Sequence[Parameter]") -> Iterator[str]:
         yield from (f"warning: {found.key}: {doubt}" for doubt in found.doubts)
 
 
-def _run(asked: MicrobenchOptions, table: "SampleColumns", measured: Any) -> None:
-    from makespan.estimates.microbench import samples
+def _run(asked: MicrobenchOptions, table: SampleColumns, measured: Any) -> None:
     from makespan.estimates.opencl import Opened
     from makespan.host.output_file import write_whole
 
@@ -279,12 +270,11 @@ def dual_issue(machine_out: Path | None, emit: str | None, folder: Path | None, 
 
     With --emit, kernels are written instead: the latency and throughput test for any CUDA GPU.
     """
-    from makespan.estimates.microbench.programs import ffma_source
     from makespan.estimates.report import dual_issue as report
     from makespan.host.output_file import check_writable, write_whole
 
     if emit is not None:
-        paths = [write_program(folder, name, content) for name, content in ffma_source().items()]
+        paths = [write_program(folder, name, content) for name, content in programs.ffma_source().items()]
         click.echo(f"{len(paths)} files in {folder}")
         return
     if folder is not None:

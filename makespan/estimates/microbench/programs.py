@@ -73,10 +73,15 @@ class MemoryPlan:
 
 
 def fill_template(file: str, /, **values: object) -> str:
-    """Return a template of the package with its places filled; `$host`, what host programs share, needs no value."""
+    """Return a template of the package with its places filled.
+
+    Three places need no value: `$host` is what host programs share, `$walk` the kernels that walk through rings of
+    addresses, and `$ring` their calls.
+    """
     folder = resources.files("makespan.estimates.microbench") / "templates"
-    host = (folder / "host.cu").read_text("utf-8") if file.endswith(".cu") else ""
-    return Template((folder / file).read_text("utf-8")).substitute(values, host=host)
+    shared = {name: (folder / f"{name}.cu").read_text("utf-8") for name in ("host", "walk", "ring")}
+    shared["ring"] = Template(shared["ring"]).substitute(steps=", ".join(f"{count}u" for count in STEPS))
+    return Template((folder / file).read_text("utf-8")).substitute(shared, **values)
 
 
 def memory_source(language: ProgramLanguage, plan: MemoryPlan) -> dict[str, str]:
@@ -174,15 +179,7 @@ def instructions_source(language: ProgramLanguage) -> dict[str, str]:
         for form, kind, count, name in made
     )
     tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)
-    return {"latency.cu": fill_template("latency.cu", **walks(), kernels=text, tests=tests, repeats=REPEATS)}
-
-
-def walks() -> dict[str, str]:
-    """Return the kernels that walk through rings of addresses, and their calls, for the places `$walk` and `$ring`."""
-    return {
-        "walk": fill_template("walk.cu"),
-        "ring": fill_template("ring.cu", steps=", ".join(f"{count}u" for count in STEPS)),
-    }
+    return {"latency.cu": fill_template("latency.cu", kernels=text, tests=tests, repeats=REPEATS)}
 
 
 def launch_source(language: ProgramLanguage, *, warp_size: int = 32, max_warps: int = MAX_WARPS) -> dict[str, str]:
