@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import multiprocessors
+from benchmarks.frontier import by_highs
 from makespan import Group, Instance, Limits, Machine, Program, replay
 from makespan.host.errors import UnsupportedError
 from makespan.model.machine import Latency, UnitClass
@@ -101,7 +102,7 @@ ENGINES: dict[str, Engine] = {
     "cpsat": alone(cpsat),
     "ilp published, cbc": alone(ilp, form="published"),
     "ilp tightened, cbc": alone(ilp, form="tightened"),
-    "ilp tightened, highs": alone(ilp, form="tightened", solver="highs"),
+    "ilp tightened, highs": alone(by_highs, form="tightened"),
 }
 
 GENERAL = {"plain search": plain, **ENGINES}

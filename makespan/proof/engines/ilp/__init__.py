@@ -1,3 +1,3 @@
-"""The published integer programme and its tightened form, for CBC and HiGHS."""
+"""The published integer programme and its tightened form, for CBC."""
 
 NAME = "ilp"

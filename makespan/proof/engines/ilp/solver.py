@@ -1,21 +1,19 @@
-"""The worst case by integer linear programming: CBC (from PuLP) or HiGHS, each in a process that can be killed.
+"""The worst case by integer linear programming: CBC (from PuLP), in a process that can be killed.
 
-What a solver proves is taken with care:
+What the solver proves is taken with care:
 
 * PuLP calls a solution "Optimal" even after a time limit; only `sol_status == LpSolutionOptimal` proves it.
 * The best schedule of a solver that was stopped proves nothing from above. Its bound does; it is in the log only.
 * A bound is rounded outward, to the next whole cycle above it.
 """
 
-import json
 import math
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,10 +30,10 @@ MOST_TERMS = 5_000_000
 """Coefficients up to which a programme is built: PuLP takes about 2 s and 250 MB for a million."""
 
 _TOLERANCE = 2e-3
-"""By how much a bound may be off: CBC prints three decimals, and both solvers accept errors of 1e-6."""
+"""By how much a bound may be off: CBC prints three decimals, and accepts errors of 1e-6."""
 
 _INFINITY = 1e20
-"""What solvers print for "no bound" lies beyond this."""
+"""What CBC prints for "no bound" lies beyond this."""
 
 _SECONDS_PER_LOOK = 0.05
 _GRACE_SECONDS = 2.0
@@ -51,21 +49,20 @@ class _SolverAnswer(NamedTuple):
     least: float | None = None
 
 
-def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "published", solver: str = "cbc") -> Finding:
+def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "published") -> Finding:
     """Return the worst case of equal strings over C and L, or bounds and schedule so far at a time limit.
 
     Args:
         horizon: a proven upper bound on the worst case, in cycles.
         form: `published`, or `tightened`, which has the same answer and is solved much faster.
-        solver: `cbc` or `highs`.
 
     Raises:
-        InputError: an unknown form or solver.
+        InputError: an unknown form.
         UnsupportedError: an instance that the ILP does not describe.
         BrokenPromiseError: no schedule fits into the horizon.
     """
-    if form not in FORMS or solver not in SOLVERS:
-        raise InputError(f"unknown ILP {form!r} with {solver!r}; known: {', '.join(FORMS)} with {', '.join(SOLVERS)}")
+    if form not in FORMS:
+        raise InputError(f"unknown ILP {form!r}; known: {', '.join(FORMS)}")
     size = shape(instance, horizon)
     if horizon < len(size.letters):
         raise BrokenPromiseError(f"{len(size.letters)} instructions do not fit into a horizon of {horizon} cycles")
@@ -77,7 +74,7 @@ def solve(instance: Instance, limits: Limits, *, horizon: int, form: str = "publ
         return Finding()
     limits.progress(f"ILP: {model.problem.numVariables()} binaries, {model.problem.numConstraints()} rows")
     with temporary_folder() as folder:
-        answer = SOLVERS[solver](model, folder, limits)
+        answer = _cbc(model, folder, limits)
     return _finding(model, answer, horizon)
 
 
@@ -92,9 +89,6 @@ def _finding(model: IlpModel, answer: _SolverAnswer, horizon: int) -> Finding:
     if upper is None or upper >= horizon:
         return Finding(witness)
     return Finding(witness, upper, NAME)
-
-
-# --- CBC ------------------------------------------------------------------------------------------------------
 
 
 def _cbc(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
@@ -124,7 +118,7 @@ def cbc_path() -> str:
     for path in (pulp().PULP_CBC_CMD.pulp_cbc_path, shutil.which("cbc")):
         if path is not None and pulp().COIN_CMD(path=path).available():
             return str(path)
-    raise UnsupportedError("PuLP brings no CBC for this platform; put cbc on the path, or take the solver highs")
+    raise UnsupportedError("PuLP brings no CBC for this platform; put cbc on the path")
 
 
 def cbc_bound(log: str) -> float | None:
@@ -135,56 +129,15 @@ def cbc_bound(log: str) -> float | None:
     """
     _, solved, rest = log.partition("Continuous objective value is")
     _, ended, report = rest.rpartition("\nResult - ")
-    return _number("Lower bound:", report) if solved and ended else None
-
-
-def _number(label: str, report: str) -> float | None:
-    found = re.search(rf"^ *{label}\s+(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*$", report, re.MULTILINE)
+    if not (solved and ended):
+        return None
+    found = re.search(r"^ *Lower bound:\s+(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*$", report, re.MULTILINE)
     return float(found[1]) if found and abs(float(found[1])) < _INFINITY else None
-
-
-# --- HiGHS ----------------------------------------------------------------------------------------------------
-
-
-def _highs(model: IlpModel, folder: Path, limits: Limits) -> _SolverAnswer:
-    files = {name: folder / name for name in ("model.mps", "result", "improving", "log")}
-    _, names, _, _ = model.problem.writeMPS(str(files["model.mps"]), rename=1)
-    paths = [str(files[name]) for name in ("model.mps", "result", "improving")]
-    until = str(time.time() + limits.remaining)
-    _run([sys.executable, "-m", "makespan.proof.engines.ilp.solver", *paths, until], files["log"], limits)
-    result: dict[str, Any] = json.loads(_text(files["result"]) or '{"status": "", "values": {}}')
-    optimal = result["status"] == "OPTIMAL"
-    values = result["values"] if optimal else last_solution(_text(files["improving"]))
-    return _SolverAnswer(
-        values=None if values is None else {name: values[short] for name, short in names.items()},
-        optimal=optimal,
-        infeasible=result["status"] == "INFEASIBLE",
-        least=highs_bound(_text(files["log"])),
-    )
-
-
-def highs_bound(log: str) -> float | None:
-    """Return the proven lower bound on the objective in the final report of HiGHS."""
-    return _number("Dual bound", log.rpartition("Solving report")[2])
-
-
-def last_solution(text: str) -> dict[str, float] | None:
-    """Return the last complete solution in a file of improving solutions, to which HiGHS may just have been writing."""
-    # the last block may be cut short: HiGHS was still writing it
-    for block in reversed(text.split("Objective ")[1:]):
-        head = re.match(r"\S+\n# Columns (\d+)\n", block)
-        lines = block[head.end() :].split("\n")[:-1] if head else []
-        if head and len(lines) >= int(head[1]):
-            return {name: float(value) for name, value in (line.split() for line in lines[: int(head[1])])}
-    return None
 
 
 def _text(path: Path) -> str:
     """Return what a solver wrote; nothing where it was stopped before that."""
     return path.read_text("utf-8", "replace") if path.exists() else ""
-
-
-SOLVERS: dict[str, Callable[[IlpModel, Path, Limits], _SolverAnswer]] = {"cbc": _cbc, "highs": _highs}
 
 
 def _run(command: Sequence[str], log: Path, limits: Limits) -> None:
@@ -210,46 +163,3 @@ def _start(command: Sequence[str], out: Any) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603 - the command is ours
         command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
     )
-
-
-def run_highs(model_file: str, result_file: str, improving_file: str, until: str) -> None:
-    """Minimise by the HiGHS inside OR-Tools until a time of day, with a log on stdout.
-
-    This is a process of its own, so that it can be killed. The package `highspy` cannot be loaded beside OR-Tools: both
-    bring a HiGHS, and their symbols clash.
-
-    Args:
-        model_file: the programme, as MPS.
-        result_file: receives the status and, when optimal, the value of every variable, as JSON.
-        improving_file: receives every better solution as soon as it is found; OR-Tools loses them at a time limit.
-        until: seconds since the epoch.
-    """
-    from ortools.linear_solver.python import model_builder_helper as engine
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    model = engine.ModelBuilderHelper()
-    if not model.import_from_mps_file(model_file):
-        sys.exit(f"{model_file}: not an MPS file")
-    solver = engine.ModelSolverHelper("highs")
-    solver.enable_output(True)
-    solver.set_solver_specific_parameters(
-        "output_flag=true\nlog_to_console=true\nthreads=1\nmip_rel_gap=0\n"
-        f"mip_improving_solution_save=true\nmip_improving_solution_file={improving_file}"
-    )
-    solver.set_time_limit_in_seconds(max(0.01, float(until) - time.time()))
-    solver.solve(model)
-    values = {}
-    if solver.status() == engine.SolveStatus.OPTIMAL:
-        values = {model.var_name(v): solver.variable_value(v) for v in range(model.num_variables())}
-    _write_whole(Path(result_file), json.dumps({"status": solver.status().name, "values": values}))
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all, for this process may be killed at any time."""
-    part = path.with_suffix(".part")
-    part.write_text(text, "utf-8")
-    part.replace(path)
-
-
-if __name__ == "__main__":
-    run_highs(*sys.argv[1:])
