@@ -12,7 +12,7 @@ from makespan.model.machine import Machine
 from makespan.model.result import Bounds
 from makespan.model.simulate import POLICIES, run
 from makespan.proof.engines import Limits, portfolio, solve
-from makespan.proof.engines.backends import Certificates
+from makespan.proof.engines.backends import CERTIFICATES
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import choose
 from makespan.proof.policy_gap import enclosing
@@ -74,9 +74,7 @@ def test_a_hard_worst_case_leaves_the_best_case_its_share(
         slow_best_case.now += limits.remaining
         return iter(())
 
-    monkeypatch.setattr(
-        Certificates, "find", lambda _, instance, known, limits: spent(instance, limits.whole or limits)
-    )
+    monkeypatch.setattr(CERTIFICATES, "find", lambda instance, known, limits: spent(instance, limits.whole or limits))
     hard = Instance.of("LLLLCCCCCCCCCLLCCCCCCC", 8, Machine.of({"C": 2, "L": 1}))
     result = solve(hard, best_case=True, limits=Limits(60, clock=slow_best_case))
     assert result.seconds == 45

@@ -15,7 +15,7 @@ from makespan.model.result import Bounds, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
 from makespan.proof.engines import BACKENDS, Limits, portfolio, solve
-from makespan.proof.engines.backends import Certificates, Search
+from makespan.proof.engines.backends import CERTIFICATES, SEARCH
 from makespan.proof.engines.construct import convoy, greedy
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
@@ -198,8 +198,8 @@ def test_search_and_cpsat_share_what_certificates_leave_open(threads: int) -> No
 def test_cpsat_decides_what_the_search_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance.of("CCLLCCLCC", 4, Machine.of({"C": 2, "L": 1}))
     monkeypatch.setattr(search, "SMALL_STATES", 0)
-    monkeypatch.setattr(Certificates, "find", lambda engine, instance, known, limits: iter(()))
-    monkeypatch.setattr(Search, "find", lambda engine, instance, known, limits: iter((Finding(),)))
+    monkeypatch.setattr(CERTIFICATES, "find", lambda instance, known, limits: iter(()))
+    monkeypatch.setattr(SEARCH, "find", lambda instance, known, limits: iter((Finding(),)))
     result = solve(instance, limits=Limits(seconds=100))
     assert (result.backend, result.upper_evidence) == ("cpsat", "cpsat")
     truth = search.solve(instance, Limits()).upper

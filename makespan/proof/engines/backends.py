@@ -5,6 +5,7 @@ that the command line starts at once and no solve pays for what depends on the i
 """
 
 from collections.abc import Iterator
+from types import ModuleType
 
 from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES, Feature
 from makespan.model.instance import Instance
@@ -22,210 +23,176 @@ SHARE_BESIDE_BEAMS = 0.1
 """The share of the time that climbing may take where beams know the instance, too: they find more there."""
 
 
-class TwoWarps:
-    """Two warps exactly, on the grid of their places or from event to event; more warps where one runs ahead."""
+# --- two warps ------------------------------------------------------------------------------------------------
 
-    name = "two-warp-dp"
-    backend = "certificate"
-    about = "two warps exactly"
-    knows = PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE}
 
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return why the instance has too many warps or too large tables, if so."""
-        with limits.preparing():
-            from makespan.proof.engines.two_warps import events, grid, running_ahead
-        if grid.applies(instance) or (instance.beyond(PROGRAMS) and events.applies(instance)):
-            return None
-        if running_ahead.applies(instance):
-            return None
-        return f"{self.name} is for two warps, with strings on a basic machine, and tables of limited size"
-
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:  # noqa: ARG002 - exact
-        """Yield the exact worst case."""
+def _method_for_two(instance: Instance, limits: Limits) -> ModuleType | None:
+    with limits.preparing():
         from makespan.proof.engines.two_warps import events, grid, running_ahead
-
-        if running_ahead.applies(instance):
-            yield running_ahead.solve(instance, limits)
-        else:
-            yield grid.solve(instance) if grid.applies(instance) else events.solve(instance, limits)
-
-    def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
-        """Return the exact best case; None where limits do not suffice, or the grid was taken, which has none."""
-        from makespan.proof.engines.two_warps import events, grid, running_ahead
-
-        if running_ahead.applies(instance):
-            return running_ahead.best_case(instance, limits)
-        return None if grid.applies(instance) else events.best_case(instance, limits)
+    if running_ahead.applies(instance):
+        return running_ahead
+    if grid.applies(instance):
+        return grid
+    return events if instance.beyond(PROGRAMS) and events.applies(instance) else None
 
 
-class Certificates:
-    """A beam along theorem E, climbing, then ever finer potentials (see `bounds.potential`), each with a beam."""
-
-    name = backend = "certificate"
-    about = "bounds, certificates and schedules that follow them, no search"
-    knows = PROGRAMS | TIMES
-
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return None: this engine takes every instance, but it may prove nothing."""
-
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield ever longer schedules and ever smaller upper bounds."""
-        with limits.preparing():
-            from makespan.proof.engines.certificate import beam, improve
-            from makespan.proof.engines.construct import ranking
-
-            ranking.load()
-        yield from improve.follow_theorem_e(instance, limits.part(SHARE))
-        share = SHARE if instance.beyond(beam.KNOWS) else SHARE_BESIDE_BEAMS
-        for witness in ranking.climb(instance, limits.part(share), known.upper):
-            limits.progress(f"climbing: at least {witness.makespan} cycles")
-            yield Finding(witness=witness)
-        yield from improve.improve(instance, limits)
+def _obstacle_of_two_warps(instance: Instance, limits: Limits) -> str | None:
+    if _method_for_two(instance, limits) is not None:
+        return None
+    return "two-warp-dp is for two warps, with strings on a basic machine, and tables of limited size"
 
 
-class LevelsEngine:
-    """A few equal strings that wait for one issue slot, exactly, by all ways in which the warps can be late."""
+def _solve_two_warps(instance: Instance, _: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    if (method := _method_for_two(instance, limits)) is not None:
+        yield method.solve(instance, limits)
 
-    name = "levels"
-    backend = "search"
-    about = "by how late each warp is, where a few of one string wait for one issue slot"
-    knows = KNOWN_TO_ISSUE_SLOTS
 
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return why the warps do not wait for one issue slot, or are too many, if so."""
-        with limits.preparing():
-            from makespan.proof.engines import levels
-        if levels.applies(instance):
-            return None
-        return f"{self.name} are for a few warps of one string, with fixed latencies, that wait for one issue slot"
+def _best_case_of_two_warps(instance: Instance, limits: Limits) -> Bounds | None:
+    method = _method_for_two(instance, limits)
+    found: Bounds | None = None if method is None else method.best_case(instance, limits)
+    return found
 
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield the exact worst case, if the limits suffice."""
+
+# --- certificates, and the levels of one issue slot -----------------------------------------------------------
+
+
+def _certify(instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    """Yield ever longer schedules and ever smaller upper bounds."""
+    with limits.preparing():
+        from makespan.proof.engines.certificate import beam, improve
+        from makespan.proof.engines.construct import ranking
+
+        ranking.load()
+    yield from improve.follow_theorem_e(instance, limits.part(SHARE))
+    share = SHARE if instance.beyond(beam.KNOWS) else SHARE_BESIDE_BEAMS
+    for witness in ranking.climb(instance, limits.part(share), known.upper):
+        limits.progress(f"climbing: at least {witness.makespan} cycles")
+        yield Finding(witness=witness)
+    yield from improve.improve(instance, limits)
+
+
+def _obstacle_of_levels(instance: Instance, limits: Limits) -> str | None:
+    with limits.preparing():
         from makespan.proof.engines import levels
+    if levels.applies(instance):
+        return None
+    return "levels are for a few warps of one string, with fixed latencies, that wait for one issue slot"
 
-        yield levels.solve(instance, limits, known.witness.makespan)
+
+def _explore_levels(instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    from makespan.proof.engines import levels
+
+    yield levels.solve(instance, limits, known.witness.makespan)
 
 
-class Search:
-    """The search over all states where these are few, else over those that matter, in compiled code.
+# --- search ---------------------------------------------------------------------------------------------------
 
-    A whole multiprocessor has a search of its own.
-    """
 
-    name = backend = "search"
-    about = "exact search over states, worst and best case"
-    knows = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
+def _obstacle_of_search(instance: Instance, limits: Limits) -> str | None:
+    """Return why the search over a whole multiprocessor does not take it; any other may only have many states."""
+    if not instance.is_multiprocessor:
+        return None
+    with limits.preparing():
+        from makespan.proof.engines.search import sm_states
+    reason = sm_states.obstacle(instance)
+    return None if reason is None else f"backend search does not take this instance: {reason}"
 
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return why the search over a whole multiprocessor does not take it; any other may only have many states."""
-        if not instance.is_multiprocessor:
-            return None
-        with limits.preparing():
-            from makespan.proof.engines.search import sm_states
-        reason = sm_states.obstacle(instance)
-        return None if reason is None else f"backend {self.backend} does not take this instance: {reason}"
 
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield the worst case; the plain search and that over a whole multiprocessor find the best case, too."""
-        with limits.preparing():
-            from makespan.proof.engines.search import choose, plain, sm_states
-        if instance.is_multiprocessor:
-            yield sm_states.solve(instance, limits)
-        elif not self.is_packed(instance, limits):
-            yield plain.solve(instance, limits)
-        else:
-            yield choose.solve(instance, limits, certificate=known.certificate, incumbent=known.witness.makespan)
-
-    def best_case(self, instance: Instance, limits: Limits) -> Bounds | None:
-        """Return the best case, exactly, or what is proven when a limit stops the search, if anything."""
+def _search(instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    """Yield the worst case; the plain search and that over a whole multiprocessor find the best case, too."""
+    with limits.preparing():
         from makespan.proof.engines.search import choose, plain, sm_states
-
-        if instance.is_multiprocessor:
-            return sm_states.solve(instance, limits).best_case
-        if self.is_packed(instance, limits):
-            return choose.best_case(instance, limits)
-        return plain.solve(instance, limits).best_case
-
-    def is_small(self, instance: Instance, limits: Limits) -> bool:
-        """Return whether there are so few states that nothing else is quicker."""
-        with limits.preparing():
-            from makespan.proof.engines.search import plain, sm_states
-        return sm_states.is_small(instance) if instance.is_multiprocessor else plain.is_small(instance)
-
-    def is_quick(self, instance: Instance, limits: Limits) -> bool:
-        """Return whether the exact answer takes about a second."""
-        with limits.preparing():
-            from makespan.proof.engines.search import choose
-        return choose.is_quick(instance, limits)
-
-    def is_vast(self, instance: Instance, limits: Limits) -> bool:
-        """Return whether there are so many states that time is better spent on certificates."""
-        with limits.preparing():
-            from makespan.proof.engines.search import choose
-        return choose.is_vast(instance)
-
-    def spare(self, instance: Instance, limits: Limits) -> float | None:
-        """Return the share of the time that is left over if the exact answer is to be there in it.
-
-        None means that it is not known whether it will be there in time.
-        """
-        with limits.preparing():
-            from makespan.proof.engines.search import choose
-        return choose.spare(instance, limits)
-
-    def is_futile(self, instance: Instance, limits: Limits) -> bool:
-        """Return whether a whole multiprocessor has more states than the search could ever visit."""
-        with limits.preparing():
-            from makespan.proof.engines.search import sm_states
-        return instance.is_multiprocessor and sm_states.is_vast(instance)
-
-    def is_packed(self, instance: Instance, limits: Limits) -> bool:
-        """Return whether the packed search is taken, which lowers what is proven while it runs."""
-        with limits.preparing():
-            from makespan.proof.engines.search import choose
-        return not self.is_small(instance, limits) and choose.applies(instance)
+    if instance.is_multiprocessor:
+        yield sm_states.solve(instance, limits)
+    elif not is_packed(instance, limits):
+        yield plain.solve(instance, limits)
+    else:
+        yield choose.solve(instance, limits, certificate=known.certificate, incumbent=known.witness.makespan)
 
 
-class CpSat:
-    """OR-Tools CP-SAT on a declarative model; of what is known it takes the horizon and a schedule to start from."""
+def _search_best_case(instance: Instance, limits: Limits) -> Bounds | None:
+    from makespan.proof.engines.search import choose, plain, sm_states
 
-    name = backend = cpsat.NAME
-    about = "CP-SAT, one boolean per warp, place and cycle"
-    knows = PROGRAMS | TIMES
-
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return None: this engine takes every instance, but the model may be too large."""
-
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield the worst case, or what is proven when a limit stops the solver."""
-        with limits.preparing():
-            from makespan.proof.engines.cpsat import solver
-        yield solver.solve(
-            instance, limits, horizon=known.upper, hint=known.witness, workers=limits.threads, seed=limits.seed
-        )
+    if instance.is_multiprocessor:
+        return sm_states.solve(instance, limits).best_case
+    if is_packed(instance, limits):
+        return choose.best_case(instance, limits)
+    return plain.solve(instance, limits).best_case
 
 
-class Ilp:
-    """The published integer programme in its tightened form, by CBC; of what is known it takes the horizon."""
-
-    name = backend = ilp.NAME
-    about = "the published integer programme in a tightened form, by CBC"
-    knows = KNOWN_TO_ILP
-
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return None: this engine takes every instance, but the programme may be too large."""
-
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield the worst case, or what is proven when a limit stops the solver."""
-        from makespan.proof.engines.ilp import solver
-
-        yield solver.solve(instance, limits, horizon=known.upper, form="tightened")
+def is_small(instance: Instance, limits: Limits) -> bool:
+    """Return whether there are so few states that nothing is quicker than to search them."""
+    with limits.preparing():
+        from makespan.proof.engines.search import plain, sm_states
+    return sm_states.is_small(instance) if instance.is_multiprocessor else plain.is_small(instance)
 
 
-TWO_WARPS, CERTIFICATES, LEVELS = TwoWarps(), Certificates(), LevelsEngine()
-SEARCH, CPSAT, ILP = Search(), CpSat(), Ilp()
+def is_packed(instance: Instance, limits: Limits) -> bool:
+    """Return whether the packed search is taken, which lowers what is proven while it runs."""
+    with limits.preparing():
+        from makespan.proof.engines.search import choose
+    return not is_small(instance, limits) and choose.applies(instance)
 
-ENGINES: tuple[Engine, ...] = (TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP)
+
+# --- models ---------------------------------------------------------------------------------------------------
+
+
+def _solve_by_cpsat(instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    """Yield what CP-SAT finds; of what is known it takes the horizon and a schedule to start from."""
+    with limits.preparing():
+        from makespan.proof.engines.cpsat import solver
+    yield solver.solve(
+        instance, limits, horizon=known.upper, hint=known.witness, workers=limits.threads, seed=limits.seed
+    )
+
+
+def _solve_by_cbc(instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
+    from makespan.proof.engines.ilp import solver
+
+    yield solver.solve(instance, limits, horizon=known.upper, form="tightened")
+
+
+TWO_WARPS = Engine(
+    "two-warp-dp",
+    "certificate",
+    "two warps exactly",
+    PROGRAMS | TIMES | BARRIERS | {Feature.RESOURCES, Feature.STALL_ON_USE},
+    _solve_two_warps,
+    _obstacle_of_two_warps,
+    _best_case_of_two_warps,
+)
+CERTIFICATES = Engine(
+    "certificate",
+    "certificate",
+    "bounds, certificates and schedules that follow them, no search",
+    PROGRAMS | TIMES,
+    _certify,
+)
+LEVELS = Engine(
+    "levels",
+    "search",
+    "by how late each warp is, where a few of one string wait for one issue slot",
+    KNOWN_TO_ISSUE_SLOTS,
+    _explore_levels,
+    _obstacle_of_levels,
+)
+SEARCH = Engine(
+    "search",
+    "search",
+    "exact search over states, worst and best case",
+    PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR,
+    _search,
+    _obstacle_of_search,
+    _search_best_case,
+)
+CPSAT = Engine(
+    cpsat.NAME, cpsat.NAME, "CP-SAT, one boolean per warp, place and cycle", PROGRAMS | TIMES, _solve_by_cpsat
+)
+ILP = Engine(
+    ilp.NAME, ilp.NAME, "the published integer programme in a tightened form, by CBC", KNOWN_TO_ILP, _solve_by_cbc
+)
+
+ENGINES = (TWO_WARPS, CERTIFICATES, LEVELS, SEARCH, CPSAT, ILP)
 """All engines; of several with one backend, the first that can take an instance is asked."""
 
 AUTO = "auto"

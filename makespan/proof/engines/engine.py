@@ -1,8 +1,7 @@
-"""The protocol of engines: what they are given, what they find, and how they refuse an instance."""
+"""Engines as values: what they are given, what they find, and how they refuse an instance."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.feature import Features
@@ -48,27 +47,32 @@ class KnownBounds:
     certificate: Certificate | None = None
 
 
-class Engine(Protocol):
+def _takes_all(*_: object) -> None:
+    """Return no obstacle: the engine takes every instance, but it may prove nothing."""
+
+
+@dataclass(eq=False)
+class Engine:
     """An exact method or a heuristic; whatever is heavy is imported when it begins.
 
-    Attributes:
+    Args:
         name: its evidence in results, where it gives no proof of its own kind; small letters, digits and hyphens.
         backend: the choice of users to which it belongs, and what results and refusals name. Where several engines
             share one, the first that can take an instance is asked.
         about: one line for the list of backends.
         knows: the features of instances that it reads rightly; it never sees one with any other.
+        find: yields what it proves, as soon as it has proven it; nothing where the limits do not suffice.
+        obstacle: says why it cannot take an instance, although it knows all of its features, as a sentence.
+        best_case: returns the best case, as far as the limits suffice; None for an engine that looks for none.
     """
 
     name: str
     backend: str
     about: str
     knows: Features
-
-    def obstacle(self, instance: Instance, limits: Limits) -> str | None:
-        """Return why it cannot take this instance, although it knows all of its features, as a sentence."""
-
-    def find(self, instance: Instance, known: KnownBounds, limits: Limits) -> Iterator[Finding]:
-        """Yield what it proves, as soon as it has proven it; nothing where the limits do not suffice."""
+    find: Callable[[Instance, KnownBounds, Limits], Iterator[Finding]]
+    obstacle: Callable[[Instance, Limits], str | None] = _takes_all
+    best_case: Callable[[Instance, Limits], Bounds | None] | None = None
 
 
 def refusal(engine: Engine, instance: Instance, limits: Limits) -> str | None:

@@ -24,8 +24,8 @@ from makespan.proof.engines.backends import (
     LEVELS,
     SEARCH,
     TWO_WARPS,
-    Search,
-    TwoWarps,
+    is_packed,
+    is_small,
 )
 from makespan.proof.engines.engine import Engine, Finding, KnownBounds, refusal
 from makespan.proof.engines.limits import Limits
@@ -48,11 +48,7 @@ SHARE_BEFORE_TABLE = 0.05
 SHARE_OF_SPARE = 0.5
 """The same of what a table leaves over that will be full in time, and exact: the rest is for its being late."""
 
-_FINDING_BEST_CASES: dict[str, tuple[TwoWarps | Search, ...]] = {
-    AUTO: (TWO_WARPS, SEARCH),
-    SEARCH.backend: (TWO_WARPS, SEARCH),
-    BOUNDS: (TWO_WARPS,),
-}
+_FINDING_BEST_CASES = {AUTO: (TWO_WARPS, SEARCH), SEARCH.backend: (TWO_WARPS, SEARCH), BOUNDS: (TWO_WARPS,)}
 """Who is asked for the best case, the first that can take the instance and has one; others leave what is known."""
 
 _Turn: TypeAlias = tuple[tuple[Engine, Limits], ...]
@@ -172,7 +168,9 @@ def _best_case(instance: Instance, backend: str, proof: _PortfolioProof, limits:
     for engine in _FINDING_BEST_CASES.get(backend, ()):
         if known.status is Status.EXACT or limits.expired:
             break
-        if refusal(engine, instance, limits) is None and (found := engine.best_case(instance, limits)) is not None:
+        if engine.best_case is None or refusal(engine, instance, limits) is not None:
+            continue
+        if (found := engine.best_case(instance, limits)) is not None:
             return known & found
     return known
 
@@ -192,11 +190,11 @@ def _turns(
         yield ((_engine_of_backend(instance, backend, limits), limits),)
         return
     auto = backend == AUTO
-    is_small = auto and SEARCH.is_small(instance, limits)
+    is_quick = auto and is_small(instance, limits)
     # exact and quick where it applies, so it goes first
     if refusal(TWO_WARPS, instance, limits) is None:
         yield ((TWO_WARPS, limits),)
-    if is_small:
+    if is_quick:
         yield ((SEARCH, limits),)
     if auto and not current().closed and refusal(LEVELS, instance, limits) is None:
         yield ((LEVELS, limits.part(SHARE_OF_LEVELS)),)
@@ -204,8 +202,15 @@ def _turns(
         return
     if not current().closed and refusal(CERTIFICATES, instance, limits) is None:
         yield ((CERTIFICATES, _before_search(instance, limits) if auto else limits),)
-    if auto and not is_small and not SEARCH.is_futile(instance, limits):
+    if auto and not is_quick and not _is_futile(instance, limits):
         yield from _search_and_model(instance, current, limits)
+
+
+def _is_futile(instance: Instance, limits: Limits) -> bool:
+    """Return whether a whole multiprocessor has more states than the search could ever visit."""
+    with limits.preparing():
+        from makespan.proof.engines.search import sm_states
+    return instance.is_multiprocessor and sm_states.is_vast(instance)
 
 
 def _engine_of_backend(instance: Instance, backend: str, limits: Limits) -> Engine:
@@ -225,10 +230,12 @@ def _engine_of_backend(instance: Instance, backend: str, limits: Limits) -> Engi
 
 
 def _before_search(instance: Instance, limits: Limits) -> Limits:
-    if SEARCH.is_quick(instance, limits):
+    with limits.preparing():
+        from makespan.proof.engines.search import choose
+    if choose.is_quick(instance, limits):
         return limits.part(SHARE_BEFORE_TABLE)
-    share = SHARE_BEFORE_VAST_SEARCH if SEARCH.is_vast(instance, limits) else SHARE_OF_TIME
-    spare = SEARCH.spare(instance, limits)
+    share = SHARE_BEFORE_VAST_SEARCH if choose.is_vast(instance) else SHARE_OF_TIME
+    spare = choose.spare(instance, limits)
     return limits.part(share if spare is None else min(share, SHARE_OF_SPARE * spare))
 
 
@@ -237,7 +244,7 @@ def _search_and_model(instance: Instance, current: Callable[[], _PortfolioProof]
     models = refusal(CPSAT, instance, limits) is None
     if limits.threads == 1 or not models:
         # the plain search may go on for ever without a word, so it leaves CP-SAT some time
-        yield ((SEARCH, limits if SEARCH.is_packed(instance, limits) or not models else limits.part(SHARE_OF_TIME)),)
+        yield ((SEARCH, limits if is_packed(instance, limits) or not models else limits.part(SHARE_OF_TIME)),)
         if models and not limits.expired and not current().closed:
             yield ((CPSAT, limits),)
         return

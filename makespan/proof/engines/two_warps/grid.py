@@ -7,6 +7,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Upper
 from makespan.model.schedule import Schedule
 from makespan.proof.engines.engine import Finding
+from makespan.proof.engines.limits import Limits
 
 KNOWS = frozenset({Feature.CLASSES, Feature.GROUPS})
 
@@ -21,7 +22,7 @@ def applies(instance: Instance) -> bool:
     return (first.end + 1) * (second.end + 1) <= MAX_CELLS
 
 
-def solve(instance: Instance) -> Finding:
+def solve(instance: Instance, _: Limits) -> Finding:
     """Return the exact worst case of an instance to which this `applies`; the largest table takes about a second."""
     first, second = (program.letters or "" for program in instance.programs())
     capacities = instance.machine.capacities
@@ -41,6 +42,10 @@ def solve(instance: Instance) -> Finding:
         cycles.append([warp for warp, moved in enumerate(moves) if moved])
         at, to = at + moves[0], to + moves[1]
     return Finding(Schedule.of_chains(instance, cycles), int(left[0, 0]), Upper.TWO_WARP_DP)
+
+
+def best_case(_: Instance, __: Limits) -> None:
+    """Return None: the grid is about the worst case alone."""
 
 
 def _cycles_left(contested: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
