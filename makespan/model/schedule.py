@@ -73,6 +73,29 @@ class Schedule:
                 done[warp] += 1
 
     @classmethod
+    def of(
+        cls,
+        instance: Instance,
+        cycles: Iterable[Iterable[int]],
+        paths: Iterable[Iterable[int]],
+        latencies: Iterable[Iterable[int]],
+        uses: Iterable[Iterable[tuple[tuple[int, int], ...]]],
+        partitions: Sequence[int],
+    ) -> "Schedule":
+        """Return a schedule of all that its warps do, without what the instance leaves no choice of.
+
+        Partitions that the adversary chooses are numbered as warps first belong to them.
+        """
+        names = {part: name for name, part in enumerate(dict.fromkeys(partitions))}
+        return cls(
+            tuple(tuple(sorted(executing)) for executing in cycles),
+            tuple(map(tuple, paths)),
+            () if instance.fixed_latencies else tuple(map(tuple, latencies)),
+            tuple(names[part] for part in partitions) if instance.partition_of_warp is None else (),
+            () if instance.machine.fixed_uses else tuple(map(tuple, uses)),
+        )
+
+    @classmethod
     def of_chains(cls, instance: Instance, cycles: Iterable[Iterable[int]]) -> "Schedule":
         """Return a schedule of strings, which the executing warps determine completely."""
         paths = (path for group in instance.groups for path in [tuple(range(group.program.end))] * group.warps)

@@ -258,7 +258,7 @@ def _without(wanted: Callable[[Gate], bool]) -> Callable[[PortGates, Iterable[Re
     return lambda self, held: tuple(gate for gate in _GATES(self, held) if not wanted(gate))
 
 
-_CHARGE, _GATES, _OTHERS, _OF = PortGates.charge, PortGates.gates, theorem._Crowd.others, PortGates.of
+_CHARGE, _GATES, _OTHERS, _OF = PortGates.charge, PortGates.gates, theorem.Crowd.others, PortGates.of
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ _CHARGE, _GATES, _OTHERS, _OF = PortGates.charge, PortGates.gates, theorem._Crow
     [
         (PENDING, theorem, "residues", lambda program, todo: {}),
         (HELD, theorem, "_occupations", lambda instance, ports, segments: [{}, {}]),
-        (BESIDE, theorem._Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
-        (DIFFERENT, theorem._Crowd, "others", lambda self, here, elsewhere: [self.beside * min(here)] * len(here)),
+        (BESIDE, theorem.Crowd, "others", lambda self, *held: _OTHERS(self._replace(beside=0), *held)),
+        (DIFFERENT, theorem.Crowd, "others", lambda self, here, elsewhere: [self.beside * min(here)] * len(here)),
         (JOINED, alone, "_latest", lambda one, other: other),
         (SHARED, PortGates, "of", lambda machine: _OF(machine)._replace(shared=frozenset())),
         (SHARED, gates, "sum_over_cycles", lambda ends, value, since: value(since)),

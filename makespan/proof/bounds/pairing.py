@@ -11,9 +11,10 @@ of it and of equal ones behind it: of those that are enough for the pair the lea
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 from makespan.model.program import Program
 from makespan.proof.bounds.phases import PhaseSegment
@@ -22,6 +23,7 @@ MOST_RESERVES = 32
 """Of a place; with more, some are rounded up to a larger one, which only leaves less for the pair behind."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
+_Proof = TypeVar("_Proof")
 
 
 def pairs(letters: str) -> int:
@@ -143,3 +145,29 @@ def _thin_out(reserves: list[int]) -> tuple[int, ...]:
     """Return at most `MOST_RESERVES` of them, always with the largest one, to which all others can be rounded up."""
     step = -(-len(reserves) // MOST_RESERVES)
     return tuple(reserves[(len(reserves) - 1) % step :: step])
+
+
+def try_values(
+    free: Mapping[str, int],
+    above: Iterable[tuple[str, Sequence[int]]],
+    most: int,
+    prove: Callable[[Mapping[str, int]], _Proof],
+    upper: Callable[[_Proof], int],
+) -> Iterator[_Proof]:
+    """Yield what is proven with values by class that cost nothing, then with larger ones, one class after another.
+
+    Args:
+        free: these values.
+        above: by class, the larger ones, in increasing order; at most `most` of them are tried, and always the largest.
+        prove: says what values prove.
+        upper: says the bound of a proof; a value is kept if its bound is the smallest so far.
+    """
+    best, kept = prove(free), free
+    yield best
+    for name, values in above if most else ():
+        step = max(1, -(-len(values) // most))
+        for chosen in [{**kept, name: value} for value in values[(len(values) - 1) % step :: step]]:
+            found = prove(chosen)
+            yield found
+            if upper(found) < upper(best):
+                best, kept = found, chosen

@@ -201,7 +201,7 @@ def _occupations(instance: Instance, ports: PortGates, segments: Sequence[tuple[
     return found
 
 
-class _Crowd(NamedTuple):
+class Crowd(NamedTuple):
     """Warps by group, and which of them are in the partition of z.
 
     Args:
@@ -234,7 +234,7 @@ class _Crowd(NamedTuple):
         ]
 
 
-def _crowds(instance: Instance) -> Iterator[tuple[_Crowd, _Crowd]]:
+def _crowds(instance: Instance) -> Iterator[tuple[Crowd, Crowd]]:
     """Yield, for each way to look at the partition of z, all warps, and those of its block."""
     everybody = tuple(group.warps for group in instance.groups)
     partitions = instance.partition_of_warp
@@ -242,14 +242,14 @@ def _crowds(instance: Instance) -> Iterator[tuple[_Crowd, _Crowd]]:
         found = Counter(zip(partitions, instance.group_of_warp(), strict=True))
         every = range(instance.machine.partitions)
         for here in dict.fromkeys(tuple(found[part, group] for group in range(len(everybody))) for part in every):
-            yield (_Crowd(everybody, here),) * 2
+            yield (Crowd(everybody, here),) * 2
         return
     block = tuple(warps // instance.blocks for warps in everybody)
     beside = -(-instance.warps // instance.machine.partitions) - 1
-    yield _Crowd(everybody, None, beside), _Crowd(block, None, min(beside, sum(block) - 1))
+    yield Crowd(everybody, None, beside), Crowd(block, None, min(beside, sum(block) - 1))
 
 
-Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[_Crowd, list[int]]]]
+Families: TypeAlias = dict[tuple[Gate, ...], list[tuple[Crowd, list[int]]]]
 """By the gates that can keep z out: where z may be, and of which groups."""
 
 

@@ -26,7 +26,7 @@ from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Machine, UnitClass
 from makespan.model.result import Upper, UpperBound
-from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.pairing import Pairing, try_values
 from makespan.proof.bounds.pessimistic import Chain, Rivals, can_hold_all, rivals_by_group, waiting
 from makespan.proof.bounds.thresholds import with_thresholds
 
@@ -98,7 +98,7 @@ def _is_simple(unit: UnitClass) -> bool:
 def try_caps(
     instance: Instance, classes: tuple[str, ...], proven: Callable[["WeightedPairs"], T], upper: Callable[[T], int]
 ) -> Iterator[T]:
-    """Yield what is proven with the caps that cost nothing, and with others, one class after another.
+    """Return what is proven with the caps that cost nothing, and with others, one class after another.
 
     Args:
         instance: whose programs have the pairs.
@@ -106,19 +106,11 @@ def try_caps(
         proven: says what pairs prove.
         upper: says the bound of what is proven; the smallest is looked for.
     """
-    pairs = WeightedPairs(instance, classes)
-    best, caps = proven(pairs), pairs.caps
-    yield best
+    free = WeightedPairs(instance, classes)
     most = min(MOST_CAPS, MOST_VISITS // sum(group.program.end for group in instance.groups))
-    for name in pairs.priced if most else ():
-        # a cap above the largest mass closes no more than that
-        values = range(pairs.masses[name] + 1, pairs.largest + 1)
-        step = -(-len(values) // most)
-        for chosen in [{**caps, name: cap} for cap in values[(len(values) - 1) % step :: step]]:
-            found = proven(WeightedPairs(instance, classes, chosen))
-            yield found
-            if upper(found) < upper(best):
-                best, caps = found, chosen
+    # a cap above the largest mass closes no more than that
+    above = ((name, range(free.masses[name] + 1, free.largest + 1)) for name in free.priced)
+    return try_values(free.caps, above, most, lambda caps: proven(WeightedPairs(instance, classes, caps)), upper)
 
 
 class WeightedPairs:

@@ -10,7 +10,8 @@ Proof: docs/theory.md, 3.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from math import lcm
 from typing import NamedTuple
 
@@ -21,8 +22,9 @@ from makespan.model.program import Program
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gates import PortGates
-from makespan.proof.bounds.pairing import Pairing
+from makespan.proof.bounds.pairing import Pairing, try_values
 from makespan.proof.bounds.phases import PhaseSegment
+from makespan.proof.bounds.theorem_1s import CostKind, Crowd, KindCharges
 
 MOST_VALUES = 8
 """Thresholds of a class that are tried, beside one that costs nothing."""
@@ -91,19 +93,18 @@ class _ThresholdQuestion:
         gates = [gate for gate in ports.gates(executed) if not self._is_free(gate)]
         self.scale = lcm(*map(ports.capacity, gates))
         prices = {gate: dict.fromkeys(gate, self.scale // ports.capacity(gate)) for gate in gates}
-        shared = {gate: {r: one for r, one in price.items() if r in ports.shared} for gate, price in prices.items()}
-        several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
+        kinds = [
+            [CostKind(ports.reservation(group.program, at), stall) for at, stall in enumerate(stalls)]
+            for group, own in zip(self.instance.groups, self.gaps, strict=True)
+            for stalls in [[timing.stall for timing in group.program.timings] or [gap.least for gap in own]]
+        ]
+        charges = KindCharges.at(ports, frozenset(chain.from_iterable(kinds)), prices)
         self.masses = {name: (unit.interval - 1) * self.scale for name, unit in self.counted.items()}
-        self.costs = {each.unit: ports.charge(each, prices) for each in executed}
-        outside = {each: ports.charge(each, shared) for each in executed}
+        self.costs = {kind.reservation.unit: cost for kind, cost in charges.here.items()}
         self.beside = -(-self.instance.warps // self.instance.machine.partitions) - 1
-        for number, (group, own) in enumerate(zip(self.instance.groups, self.gaps, strict=True)):
-            program = group.program
-            held = [ports.reservation(program, at) for at in range(program.end)]
-            stalls = [timing.stall for timing in program.timings] or [gap.least for gap in own]
-            later = [ports.charge(each, several, since=stall) for each, stall in zip(held, stalls, strict=True)]
-            self.elsewhere[number] = program.heaviest([outside[each] for each in held])
-            self.later[number] = program.heaviest(later)
+        for number, (group, own) in enumerate(zip(self.instance.groups, kinds, strict=True)):
+            self.elsewhere[number] = group.program.heaviest([charges.elsewhere[kind] for kind in own])
+            self.later[number] = group.program.heaviest([charges.later[kind] for kind in own])
 
     def _is_free(self, gate: tuple[str, ...]) -> bool:
         """Return whether the slot keeps its ports from being held all at once: those of a class in one partition."""
@@ -112,17 +113,8 @@ class _ThresholdQuestion:
 
     def others(self, here: Sequence[int]) -> list[int]:
         """Return the largest sum over all besides z, for z of each group, from counts `here` and `elsewhere`."""
-        groups = self.instance.groups
-        every = sum(group.warps * own for group, own in zip(groups, self.elsewhere, strict=True))
-        gains = [one - other for one, other in zip(here, self.elsewhere, strict=True)]
-        found = []
-        for z, other in enumerate(self.elsewhere):
-            seats, total = self.beside, every - other
-            for gain, number in sorted(zip(gains, range(len(groups)), strict=True), reverse=True):
-                taken = min(seats, groups[number].warps - (number == z))
-                seats, total = seats - taken, total + taken * gain
-            found.append(total)
-        return found
+        warps = tuple(group.warps for group in self.instance.groups)
+        return Crowd(warps, None, self.beside).others(here, self.elsewhere)
 
     @classmethod
     def of(cls, instance: Instance) -> "_ThresholdQuestion | None":
@@ -159,18 +151,11 @@ class _ThresholdQuestion:
 
     def proofs(self) -> Iterator["_ThresholdProof"]:
         """Yield the proof with thresholds that cost nothing, and those with others, tried one class after another."""
-        best = _ThresholdProof(self, self.free)
-        yield best
         most = min(MOST_VALUES, MOST_VISITS // sum(group.program.end for group in self.instance.groups))
-        for name in self.counted if most else ():
-            values = sorted(value for value in self._values(name) if value > self.free[name])
-            step = max(1, -(-len(values) // most))
-            tried = [
-                _ThresholdProof(self, {**best.thresholds, name: value})
-                for value in values[(len(values) - 1) % step :: step]
-            ]
-            yield from tried
-            best = min((best, *tried), key=lambda proof: proof.upper)
+        above = (
+            (name, sorted(value for value in self._values(name) if value > self.free[name])) for name in self.counted
+        )
+        return try_values(self.free, above, most, partial(_ThresholdProof, self), lambda proof: proof.upper)
 
     def _values(self, name: str) -> set[int]:
         """Return the largest gaps behind instructions of a class before one of another."""

@@ -239,8 +239,7 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
         for number, (program, at) in enumerate(_issues(phase, witness)):
             warp, places = crew[number]
             path = witness.paths[number]
-            own_latencies = witness.latencies[number] if witness.latencies else only_latencies(lowered, program, path)
-            own_uses = witness.uses[number] if witness.uses else only_uses(lowered, program, path)
+            own_latencies, own_uses = stated(witness, number, program, lowered)
             visited = [places[place] for place in path]
             paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
             latencies[warp] += own_latencies
@@ -260,13 +259,7 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
         for now, warp in issued:
             cycles[now].append(warp)
     whole = ((*path, *_gap(program, path, program.end)) for program, path in zip(programs, paths, strict=True))
-    return Schedule(
-        tuple(tuple(sorted(executing)) for executing in cycles),
-        tuple(whole),
-        () if instance.fixed_latencies else tuple(map(tuple, latencies)),
-        partition_of if instance.partition_of_warp is None else (),
-        () if machine.fixed_uses else tuple(map(tuple, uses)),
-    )
+    return Schedule.of(instance, cycles, whole, latencies, uses, partition_of)
 
 
 def _joinable(instance: Instance, cut: Sequence[Phase]) -> bool:
@@ -385,8 +378,8 @@ def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[P
     programs, lowered = tuple(instance.programs()), LoweredMachine.of(instance.machine)
     cycles: list[list[int]] = []
     paths: list[tuple[int, ...]] = [()] * instance.warps
-    latencies: list[tuple[int, ...]] = [()] * instance.warps
-    uses: list[tuple[HeldUses, ...]] = [()] * instance.warps
+    latencies: list[Sequence[int]] = [()] * instance.warps
+    uses: list[Sequence[HeldUses]] = [()] * instance.warps
     partition_of = [0] * instance.warps
     for part, crew in enumerate(_crews(instance, spread)):
         if not crew:
@@ -397,19 +390,8 @@ def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[P
             executing += [crew[number] for number in issued]
         for number, warp in enumerate(crew):
             partition_of[warp], paths[warp] = part, own.paths[number]
-            # where nothing is said in a partition there is no choice, though there is one elsewhere
-            latencies[warp] = (
-                own.latencies[number] if own.latencies else only_latencies(lowered, programs[warp], paths[warp])
-            )
-            uses[warp] = own.uses[number] if own.uses else only_uses(lowered, programs[warp], paths[warp])
-    names = {part: name for name, part in enumerate(dict.fromkeys(partition_of))}
-    return Schedule(
-        tuple(tuple(sorted(executing)) for executing in cycles),
-        tuple(paths),
-        () if instance.fixed_latencies else tuple(latencies),
-        tuple(names[part] for part in partition_of) if instance.partition_of_warp is None else (),
-        () if instance.machine.fixed_uses else tuple(uses),
-    )
+            latencies[warp], uses[warp] = stated(own, number, programs[warp], lowered)
+    return Schedule.of(instance, cycles, paths, latencies, uses, partition_of)
 
 
 def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
@@ -423,11 +405,11 @@ def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
     return crews
 
 
-def only_latencies(lowered: LoweredMachine, program: Program, path: Sequence[int]) -> tuple[int, ...]:
-    """Return the latencies on a path of a warp without barriers, where they leave no choice."""
-    return tuple(lowered.latency(program, at)[0] for at in path)
-
-
-def only_uses(lowered: LoweredMachine, program: Program, path: Sequence[int]) -> tuple[HeldUses, ...]:
-    """Return what is held on a path of a warp without barriers, where that leaves no choice."""
-    return tuple(lowered.reservation(program, at).least_uses for at in path)
+def stated(
+    schedule: Schedule, warp: int, program: Program, lowered: LoweredMachine
+) -> tuple[Sequence[int], Sequence[HeldUses]]:
+    """Return the latencies and uses of a warp of a part without barriers; where none are stated, there is no choice."""
+    path = schedule.paths[warp]
+    latencies = schedule.latencies[warp] if schedule.latencies else [lowered.latency(program, at)[0] for at in path]
+    uses = schedule.uses[warp] if schedule.uses else [lowered.reservation(program, at).least_uses for at in path]
+    return latencies, uses

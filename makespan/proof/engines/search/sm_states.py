@@ -380,7 +380,7 @@ class _WitnessNames:
         self.uses: list[list[HeldUses]] = [[] for _ in self.paths]
         self.cycles: list[tuple[int, ...]] = []
         self.parts: list[list[tuple[int, int]]] = []  # (number, warp) of every warp, by partition
-        self.partitions: tuple[int, ...] = ()
+        self.partitions: Sequence[int] = ()
 
     def schedule(self, labels: dict[PartitionStates, _StateLabel]) -> Schedule:
         """Return a longest one."""
@@ -396,13 +396,7 @@ class _WitnessNames:
             steps = (found for found in self.system.steps(state) if found.step.cycles == cycles)
             self._follow(next(found for found in steps if found.state == path[-1]))
             state = path.pop()
-        return Schedule(
-            tuple(self.cycles),
-            tuple(map(tuple, self.paths)),
-            () if self.instance.fixed_latencies else tuple(map(tuple, self.latencies)),
-            self.partitions if self.instance.partition_of_warp is None else (),
-            () if self.instance.machine.fixed_uses else tuple(map(tuple, self.uses)),
-        )
+        return Schedule.of(self.instance, self.cycles, self.paths, self.latencies, self.uses, self.partitions)
 
     def _name(self, begun: Sequence[Sequence[int]]) -> None:
         """Name each state of a warp, in the order of each crew, as far as the warp may belong to the partition."""
@@ -419,8 +413,7 @@ class _WitnessNames:
                 crew.remove(warp)
                 self.parts[part].append((number, warp))
                 partitions[warp] = part
-        names = {part: name for name, part in enumerate(dict.fromkeys(partitions))}
-        self.partitions = tuple(names[part] for part in partitions)
+        self.partitions = partitions
 
     def _follow(self, found: ReachedState) -> None:
         """Move the warps as this step does, and put the partitions in the order of the state that it leads to."""

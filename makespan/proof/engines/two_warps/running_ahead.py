@@ -245,15 +245,13 @@ class _Events:
             course.settle(self.longest)
             for issue in course.issues:
                 cycles[issue.cycle] += (course.warp,)
-        latencies, uses = (
-            tuple(tuple(issue.latency for issue in course.issues) for course in courses),
-            tuple(tuple(issue.chosen for issue in course.issues) for course in courses),
-        )
-        return Schedule(
-            tuple(cycles),
-            tuple(tuple(course.path) for course in courses),
-            () if self._instance.fixed_latencies else latencies,
-            uses=() if self._instance.machine.fixed_uses else uses,
+        return Schedule.of(
+            self._instance,
+            cycles,
+            [course.path for course in courses],
+            [[issue.latency for issue in course.issues] for course in courses],
+            [[issue.chosen for issue in course.issues] for course in courses],
+            (),
         )
 
 
