@@ -29,7 +29,7 @@ from makespan.deadlines.analysis import analyse
 from makespan.deadlines.assessment import assess
 from makespan.deadlines.evidence import find_miss, worst_window
 from makespan.deadlines.files import read
-from makespan.deadlines.report.picture import draw_window
+from makespan.deadlines.report.chart import draw_window
 from makespan.deadlines.report.text import report
 from makespan.deadlines.verdict import DeadlineAnswer
 from makespan.deadlines.wcet import Solver, execution_times

@@ -32,12 +32,12 @@ from makespan.model.result import Result, Status
 from makespan.model.strings import NamedInstance
 from makespan.model.wording import pessimistic_name, scope_words
 from makespan.proof.engines import solve
+from makespan.report.gantt.chart import CycleWindow
 from makespan.report.lines import terminal_width
 from makespan.report.result import text
 from makespan.report.result.bundle import write_bundle
 from makespan.report.result.text import ResultTable, count_states
 from makespan.report.schedule.file import check_schedule_path, write_schedule
-from makespan.report.schedule.panels import CycleWindow
 from makespan.report.schedule.picture import ScheduleView
 from makespan.report.schedule.timeline import timeline_text as draw_timeline
 

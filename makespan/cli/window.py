@@ -11,10 +11,10 @@ from makespan.cli.help_page import Decorator, section
 from makespan.cli.output import refuse_twice, write_all
 from makespan.cli.parameters import FILE
 from makespan.host.errors import InputError
+from makespan.report.gantt.chart import CycleWindow
 from makespan.report.pictures import PICTURES
 from makespan.report.result.bundle import check_bundle_path
 from makespan.report.schedule.file import ENDS
-from makespan.report.schedule.panels import CycleWindow
 
 
 def gantt_option(what: str) -> Decorator:

@@ -278,7 +278,7 @@ def _draw(found: Assessment, path: Path | None, view: ChartView) -> Iterator[str
     if found.verdict is None:
         yield f"no picture: {verdict(found)}"
         return
-    from makespan.deadlines.report.picture import draw_window
+    from makespan.deadlines.report.chart import draw_window
 
     window = worst_window(found.task_set, names=view.tasks or _late(found) or _closest(found)[:_DRAWN])
     draw_window(window, found.tick, path, title=verdict(found), view=view)

@@ -12,10 +12,10 @@ from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
-    from matplotlib.patches import Patch
 
 PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
     "#0072B2", "#D55E00", "#009E73", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
@@ -157,7 +157,7 @@ class PicturePage:
         bottom = 1 - (y + height) / self.height
         return self.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
 
-    def legend(self, y: int, keys: "Sequence[Patch]", columns: int) -> None:
+    def legend(self, y: int, keys: "Sequence[Artist]", columns: int) -> None:
         """Draw the legend below `y`."""
         self.figure.legend(
             handles=keys, ncols=columns, loc="upper left", bbox_to_anchor=(MARGIN / self.width, 1 - y / self.height),
@@ -173,10 +173,11 @@ class HeadLine(NamedTuple):
     look: dict[str, Any]
 
 
-def head_lines(title: str, subtitle: str, width: int) -> list[HeadLine]:
-    """Return a title and a subtitle, each in at most three lines that fit into `width` pixels."""
+def head_lines(title: str, subtitles: Iterable[str], width: int) -> list[HeadLine]:
+    """Return a title and subtitles, each in at most three lines that fit into `width` pixels."""
     lines = [HeadLine(line, _TITLE_LINE, _BOLD) for line in fitting_lines(title, width, **_BOLD)]
-    return lines + [HeadLine(line, LINE, _PLAIN) for line in fitting_lines(subtitle, width, **_PLAIN)]
+    told = (line for subtitle in subtitles for line in fitting_lines(subtitle, width, **_PLAIN))
+    return lines + [HeadLine(line, LINE, _PLAIN) for line in told]
 
 
 def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]:

@@ -23,7 +23,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Bounds
 from makespan.proof.engines import Limits
 from makespan.proof.engines import solve as solved
-from makespan.report.schedule.panels import CycleWindow
+from makespan.report.gantt.chart import CycleWindow
 from tests.command import Outcome, Runner
 from tests.schemas import published
 

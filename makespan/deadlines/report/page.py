@@ -9,10 +9,8 @@ from makespan.deadlines.assessment import Assessment
 from makespan.deadlines.chains import predecessors
 from makespan.deadlines.evidence import ScheduleWindow
 from makespan.deadlines.report import text
-from makespan.deadlines.report.chart import ALL, ChartView, window_chart
+from makespan.deadlines.report.chart import ALL, ChartView, latest_line, window_chart
 from makespan.deadlines.report.document import document
-from makespan.deadlines.report.gantt import LAYOUTS, Drawing, gantt_drawing
-from makespan.deadlines.report.picture import latest_line, missing_words
 from makespan.deadlines.report.text import percent
 from makespan.deadlines.task import GpuTask, JobSegment, SegmentKind, ServerPolicy, TaskSet
 from makespan.deadlines.verdict import DeadlineAnswer, TaskVerdict
@@ -64,13 +62,8 @@ def check_size(task_set: TaskSet) -> None:
 
 def deadlines_page(assessment: Assessment, found: PageContents) -> str:
     """Return the HTML of an assessment, with its pictures; equal arguments give equal text."""
-    pictures = {name: _drawings(window, assessment.tick, found.view) for name, window in found.windows.items()}
-    return render_template("page.html.j2", deadlines_page_data(assessment, found), __package__, pictures=pictures)
-
-
-def _drawings(window: ScheduleWindow, tick: Fraction, view: ChartView) -> list[Drawing]:
-    shown = window_chart(window, view)
-    return [gantt_drawing(shown, tick, layout) for layout in LAYOUTS]
+    charts = {name: window_chart(window, assessment.tick, view=found.view) for name, window in found.windows.items()}
+    return render_template("page.html.j2", deadlines_page_data(assessment, found), __package__, charts=charts)
 
 
 def deadlines_page_data(assessment: Assessment, found: PageContents) -> dict[str, Any]:
@@ -130,7 +123,7 @@ def _task(
         "miss": [make_visible(line) for line in text.misses(assessment, task.name)],
         "found": None if window is None else _schedule_facts(window, assessment, response),
         "without": make_visible(found.without.get(task.name, "")),
-        "missing": None if window is None else missing_words(window_chart(window, found.view), tick).removeprefix("; "),
+        "missing": None if window is None else window_chart(window, tick, view=found.view).caption,
     }
 
 

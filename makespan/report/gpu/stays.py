@@ -11,7 +11,7 @@ from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule,
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.simulate.floor import latencies
-from makespan.report.schedule.panels import CycleWindow
+from makespan.report.gantt.chart import CycleWindow
 
 
 class Stay(NamedTuple):

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
 from makespan.model.schedule import Schedule
+from makespan.report.gantt.chart import IDLE
 from makespan.report.lines import make_visible
 from makespan.report.schedule.activity import Bar, IdleGap, ResourceHold, Wait, Why, lanes, partitions
-from makespan.report.schedule.looks import IDLE, SpanLook
+from makespan.report.schedule.picture import span_look
 
 PLAIN, RUNS = "p", "r"
 
@@ -169,7 +170,7 @@ def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -
 
 
 def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
-    look = SpanLook.of(why, unit)
+    look = span_look(why, unit)
     return {
         "why": ISSUES if why is None else str(why),
         "unit": unit,
@@ -184,7 +185,7 @@ def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
 def _legend_entries(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
     shown = set()
     for why, unit in kinds:
-        look = SpanLook.of(why, unit)
+        look = span_look(why, unit)
         if look not in shown:
             shown.add(look)
             yield {**_kind_data(why, unit), "words": _OF_ALL_CLASSES.get(why, describe_stretch(why, unit))}
@@ -292,7 +293,7 @@ def occupancy_data(
                 "capacity": ports[name],
                 "held": buckets_of,
                 "total": sum(buckets_of),
-                "colour": SpanLook.of(None, name).face if name.isupper() else SpanLook.of(Why.RESOURCE, "").line,
+                "colour": span_look(None, name).face if name.isupper() else span_look(Why.RESOURCE, "").line,
             }
             for name, buckets_of in held.items()
         ],

@@ -11,13 +11,12 @@ from makespan.model.gpu import GpuResult
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, MachineFile
 from makespan.model.result import Result
-from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices
 from makespan.model.wording import pessimistic_meaning, pessimistic_name
 from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
 from makespan.report.gpu.document import GpuClock, gpu_result_document
-from makespan.report.gpu.picture import NARROW, WIDTH, describe_chart, gpu_chart, render_gpu_picture
+from makespan.report.gpu.picture import describe_chart, gpu_chart
 from makespan.report.gpu.text import explain_bound
 from makespan.report.html.chart import StretchRows, TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
 from makespan.report.html.page import render_gpu_page
@@ -25,10 +24,9 @@ from makespan.report.lines import make_visible
 from makespan.report.policy_gap import gap_summary
 from makespan.report.result import text
 from makespan.report.result.document import deadline_document, result_document
-from makespan.report.schedule.activity import Wait, bars, full, gaps, holds, split, waits
-from makespan.report.schedule.by_number import order_by_number
+from makespan.report.schedule.activity import ScheduleTrace
 from makespan.report.schedule.costs import Cost, InstructionCost, KernelCosts, kernel_costs
-from makespan.report.schedule.explanation import explain, explanation_document
+from makespan.report.schedule.explanation import explain_trace, explanation_document
 from makespan.report.schedule.explanation import explanation_words as sentence
 from makespan.report.schedule.timeline import timeline_text
 from makespan.verify import digest
@@ -102,11 +100,11 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
         evidence: the SHA-256 in the bundle of the result.
     """
     result = gap.result
-    # readers know warps by their numbers
-    instance, witness = order_by_number(result.instance, result.witness)
-    traced, between = _trace_schedule(instance, witness)
-    explained, name = explain(instance, witness), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
-    costs = kernel_costs(instance, traced.bars, between, context.kernel, _texts(context.inputs))
+    trace = ScheduleTrace.of(result.instance, result.witness)
+    instance, witness = trace.instance, trace.schedule
+    rows = stretches(instance.warps, trace.bars, trace.waits)
+    explained, name = explain_trace(trace), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
+    costs = kernel_costs(instance, trace.bars, trace.waits, context.kernel, _texts(context.inputs))
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": make_visible(context.name),
@@ -123,25 +121,18 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
         "machine": machine_data(instance.machine, context.machine),
-        "occupancy": occupancy_data(instance, witness.makespan, traced.bars, holds(instance, witness, traced.bars)),
-        "warps": _warps(instance, traced.rows),
+        "occupancy": occupancy_data(instance, witness.makespan, trace.bars, trace.holds),
+        "warps": _warps(instance, rows),
         "costs": None if costs is None else _costs(costs),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
         "letters": timeline_text(instance, witness, width=_COLUMNS_OF_LETTERS),
-        "chart": chart_data(instance, witness, traced),
+        "chart": chart_data(instance, witness, TracedSchedule(trace.bars, trace.gaps, rows)),
         "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
         "commands": [{"what": what, "line": make_visible(line)} for what, line in context.commands],
     }
     return {**content, "sha256": digest(content)}
-
-
-def _trace_schedule(instance: Instance, schedule: Schedule) -> tuple[TracedSchedule, tuple[Wait, ...]]:
-    issued = bars(instance, schedule)
-    between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
-    idle = gaps(instance, schedule, issued, between)
-    return TracedSchedule(issued, idle, stretches(instance.warps, issued, between)), between
 
 
 def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
@@ -327,9 +318,8 @@ def gpu_page(
         evidence: the SHA-256 in the bundle of the result.
         name: the name of the GPU.
     """
-    widths = () if result.witness is None else (WIDTH, NARROW)
-    pictures = [render_gpu_picture(result, ".png", width=width, is_titled=False) for width in widths]
-    return render_gpu_page(gpu_page_data(result, context, evidence, name=name, clock=clock), pictures)
+    chart = None if result.witness is None else gpu_chart(result)
+    return render_gpu_page(gpu_page_data(result, context, evidence, name=name, clock=clock), chart)
 
 
 def gpu_page_data(
@@ -349,7 +339,7 @@ def gpu_page_data(
         "best_case": None if result.best_case is None else text.interval_text(result.best_case),
         "result": told,
         "explanation": list(explain_bound(result)),
-        "picture": None if result.witness is None else describe_chart(gpu_chart(result, width=WIDTH)),
+        "picture": None if result.witness is None else describe_chart(gpu_chart(result)),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
         "assumptions": [make_visible(note["text"]) for note in told["assumptions"]],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from makespan.report.schedule.panels import round_numbers
+from makespan.report.gantt.chart import round_numbers
 
 _CURVE_HEIGHT, _STRIP = 260, 54
 

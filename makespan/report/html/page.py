@@ -7,16 +7,20 @@ import hashlib
 import json
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from makespan.model.wording import promise_words
+from makespan.report.gantt.chart import MARKS
+from makespan.report.gantt.svg import WIDTHS, chart_svg, legend_svg
 from makespan.report.html import marks
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+    from makespan.report.gantt.chart import Gantt
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -32,9 +36,9 @@ def render_page(data: Mapping[str, Any]) -> str:
     )
 
 
-def render_gpu_page(data: Mapping[str, Any], pictures: Sequence[bytes]) -> str:
-    """Return the HTML of the data of a whole GPU, see `data.gpu_page_data`, with its pictures as PNG."""
-    return render_template("gpu.html.j2", data, pictures=[b64encode(picture).decode() for picture in pictures])
+def render_gpu_page(data: Mapping[str, Any], chart: "Gantt | None") -> str:
+    """Return the HTML of the data of a whole GPU, see `data.gpu_page_data`, with its chart."""
+    return render_template("gpu.html.j2", data, chart=chart)
 
 
 def render_template(template: str, data: Mapping[str, Any], package: str = __package__, **drawn: Any) -> str:
@@ -73,6 +77,7 @@ def _template(name: str, package: str) -> "Template":
         lstrip_blocks=True,
     )
     environment.filters |= {"interval": interval, "percent": percent, "share": share, "promised": promise_words}
+    environment.globals |= {"chart_svg": chart_svg, "legend_svg": legend_svg, "layouts": WIDTHS, "MARKS": MARKS}
     return environment.get_template(name)
 
 

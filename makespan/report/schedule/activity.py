@@ -3,7 +3,9 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from itertools import count, groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from makespan.model.lowered import ISSUE_SLOT, LoweredMachine
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
+from makespan.report.schedule.by_number import order_by_number
 
 
 class Why(StrEnum):
@@ -95,9 +98,6 @@ class Lane(NamedTuple):
     port: int
     partition: int | None
 
-
-Edges = Mapping[str, Sequence[int]]
-"""For a class of units the cycles in which something begins or ceases to hold, in turn and increasing."""
 
 Condition = tuple[Why, str | None, Sequence[int]]
 """A reason, its cause, and the edges between which it holds."""
@@ -212,8 +212,8 @@ class _TakenPorts:
 def waits(instance: Instance, schedule: Schedule, bars: Sequence[Bar]) -> tuple[Wait, ...]:
     """Return what every warp does between its bars and until it has finished, by first cycle and then by warp.
 
-    Where ports of classes are all that instructions hold, and partitions do not part them, what a ready warp lacks
-    changes too often to be told here: every such wait is one for a port, and `split` tells them apart.
+    A ready warp waits for what it lacks first: a port of its class or of a resource, or an issue slot. Its wait is cut
+    where this changes.
 
     >>> instance = Instance.of("C|L", 2)
     >>> schedule = Schedule(((0,), (1,), (0,), (1,)), ((0, 1, 2), (0, 1, 2)))
@@ -230,9 +230,11 @@ def waits(instance: Instance, schedule: Schedule, bars: Sequence[Bar]) -> tuple[
         blocks[block_of_warp[warp]].append(_life(warp, program, path, own[warp], found.append))
     for lives in blocks:
         _live(lives)
-    if not _is_told_whole(instance.machine):
-        found = list(_told_apart(instance, schedule, bars, found))
-    return tuple(sorted(found, key=attrgetter("first_cycle", "warp")))
+    in_order = attrgetter("first_cycle", "warp")
+    told = list(_told_apart(instance, schedule, bars, sorted(found, key=in_order)))
+    # where ports are all that is held, the parts of a wait stay together in documents
+    is_basic = instance.machine.partitions == 1 and not instance.machine.resources
+    return tuple(told if is_basic else sorted(told, key=in_order))
 
 
 _Life = Generator[int, int, int]
@@ -285,10 +287,6 @@ def _life(warp: int, program: Program, path: Sequence[int], bars: Iterable[Bar],
         for token in () if timing is None else timing.sets:
             pending[token] = max(pending.get(token, (0, bar)), (bar.first_cycle + bar.latency, bar))
     return result(pending, now, path[-1])
-
-
-def _is_told_whole(machine: Machine) -> bool:
-    return machine.partitions == 1 and not machine.resources
 
 
 def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], waits: Iterable[Wait]) -> Iterator[Wait]:
@@ -350,17 +348,6 @@ def _reasons(
             yield from _reasons(begin, length, others, otherwise)
 
 
-def full(instance: Instance, bars: Iterable[Bar]) -> Edges:
-    """Return when all ports of each class begin and cease to be held; empty where `waits` has told everything."""
-    if instance.machine.issue_width is None or not _is_told_whole(instance.machine):
-        return {}
-    changes: dict[str, defaultdict[int, int]] = {unit: defaultdict(int) for unit in instance.machine.capacities}
-    for first, cycles, _, _, unit, _, _ in bars:
-        changes[unit][first] += 1
-        changes[unit][first + cycles] -= 1
-    return {unit: _crossings(changes[unit], capacity) for unit, capacity in instance.machine.capacities.items()}
-
-
 def _crossings(changes: Mapping[int, int], most: int) -> tuple[int, ...]:
     """Return the cycles in which the sum of all changes so far becomes `most`, or ceases to be."""
     found: list[int] = []
@@ -382,16 +369,6 @@ def parts(first: int, cycles: int, edges: Sequence[int]) -> Iterator[tuple[int, 
     cuts = (first, *edges[before : bisect_left(edges, first + cycles)], first + cycles)
     for number, (begin, end) in enumerate(pairwise(cuts), before):
         yield begin, end - begin, number % 2 == 1
-
-
-def split(waits: Iterable[Wait], full: Edges) -> Iterator[Wait]:
-    """Yield the same waits, those of ready warps cut into waits for a port and waits for an issue slot."""
-    for wait in waits:
-        if wait.why is not Why.PORT or wait.unit not in full:
-            yield wait
-            continue
-        for first, cycles, port in parts(wait.first_cycle, wait.cycles, full[wait.unit]):
-            yield wait._replace(first_cycle=first, cycles=cycles, why=Why.PORT if port else Why.SLOT)
 
 
 def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Iterable[Wait]) -> tuple[IdleGap, ...]:
@@ -429,6 +406,38 @@ def gaps(instance: Instance, schedule: Schedule, bars: Iterable[Bar], waits: Ite
         if first < end
         for begin, length, why, _ in _reasons(first, end - first, conditions, Why.NOBODY)
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ScheduleTrace:
+    """A schedule for readers, who know warps by their numbers, with all that ports and warps do."""
+
+    instance: Instance
+    schedule: Schedule
+    bars: tuple[Bar, ...]
+    waits: tuple[Wait, ...]
+
+    @classmethod
+    def of(cls, instance: Instance, schedule: Schedule) -> "ScheduleTrace":
+        """Return the trace of a valid schedule."""
+        numbered = order_by_number(instance, schedule)
+        issued = bars(*numbered)
+        return cls(*numbered, issued, waits(*numbered, issued))
+
+    @cached_property
+    def gaps(self) -> tuple[IdleGap, ...]:
+        """Return when ports of classes are idle."""
+        return gaps(self.instance, self.schedule, self.bars, self.waits)
+
+    @cached_property
+    def holds(self) -> tuple[ResourceHold, ...]:
+        """Return what instructions hold besides the ports of their classes."""
+        return holds(self.instance, self.schedule, self.bars)
+
+    @property
+    def partitions(self) -> Sequence[int]:
+        """Return the partition of every warp."""
+        return partitions(self.instance, self.schedule)
 
 
 def _union(stretches: Iterable[tuple[int, int]]) -> tuple[int, ...]:

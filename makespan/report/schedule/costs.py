@@ -45,16 +45,6 @@ class Cost(NamedTuple):
         return sum(self[:-1])
 
 
-_OF = {
-    Why.STALLED: "stalled",
-    Why.RESULT: "result",
-    Why.PORT: "port",
-    Why.RESOURCE: "resource",
-    Why.SLOT: "slot",
-    Why.BARRIER: "barrier",
-}
-
-
 def cost_by_key(
     instance: Instance, bars: Iterable[Bar], waits: Iterable[Wait], key: Callable[[InstructionOrigin], _CostKey]
 ) -> dict[_CostKey, Cost]:
@@ -65,7 +55,7 @@ def cost_by_key(
 
     Args:
         bars: the bars as in `activity`, of warps whose programs have origins.
-        waits: the waits as in `activity`, those of ready warps split by what they wait for.
+        waits: the waits as in `activity`.
         key: a function that returns the key of an instruction.
 
     >>> from makespan import Schedule
@@ -86,7 +76,7 @@ def cost_by_key(
     for bar in bars:
         found[of_warp[bar.warp][bar.place]]["issued"] += 1
     for wait in waits:
-        found[of_warp[wait.warp][wait.place]][_OF[wait.why]] += wait.cycles
+        found[of_warp[wait.warp][wait.place]][str(wait.why)] += wait.cycles
         # the waiting instruction pays for the cycles; the one that computes the result is only named
         if wait.why is Why.RESULT and isinstance(wait.cause, int):
             found[of_warp[wait.warp][wait.cause]]["awaited"] += wait.cycles

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
-from makespan.report.schedule.activity import Bar, ResourceHold, Wait, Why, bars, full, holds, partitions, split, waits
-from makespan.report.schedule.by_number import order_by_number
+from makespan.report.schedule.activity import Bar, ResourceHold, ScheduleTrace, Wait, Why
 
 _MOST_NAMED = 3
 
@@ -82,22 +81,24 @@ def explain(instance: Instance, schedule: Schedule) -> Explanation:
     >>> explained.warp, explained.executing, explained.starved
     (1, 2, (Starvation(unit='C', cycles=1, by=(RivalShare(warp=0, cycles=1),)),))
     """
-    instance, schedule = order_by_number(instance, schedule)
-    issued = bars(instance, schedule)
-    between = waits(instance, schedule, issued)
-    ends = [0] * instance.warps
-    for bar in issued:
+    return explain_trace(ScheduleTrace.of(instance, schedule))
+
+
+def explain_trace(trace: ScheduleTrace) -> Explanation:
+    """Return the same explanation of a schedule whose activities are known."""
+    instance, ends = trace.instance, [0] * trace.instance.warps
+    for bar in trace.bars:
         ends[bar.warp] = bar.first_cycle + 1
-    for wait in between:
+    for wait in trace.waits:
         ends[wait.warp] = max(ends[wait.warp], wait.first_cycle + wait.cycles)
     last = ends.index(max(ends))
     group = instance.groups[instance.group_of_warp()[last]]
-    spent = list(split([wait for wait in between if wait.warp == last], full(instance, issued)))
-    rivals = _rivals(instance, schedule, issued, last)
+    spent = [wait for wait in trace.waits if wait.warp == last]
+    rivals = _rivals(trace, last)
     return Explanation(
         last,
         ends.count(max(ends)),
-        sum(bar.warp == last for bar in issued),
+        sum(bar.warp == last for bar in trace.bars),
         tuple(sorted(_starvations(spent, rivals), key=lambda each: -each.cycles)),
         _by_class(spent, Why.STALLED),
         sum(wait.cycles for wait in spent if wait.why is Why.BARRIER),
@@ -118,13 +119,13 @@ _RivalsOf = Callable[[str | None], Iterable[Bar | ResourceHold]]
 """Who holds a port of a class or of some resources, or issues (None), where the last warp does; in order of time."""
 
 
-def _rivals(instance: Instance, schedule: Schedule, issued: Sequence[Bar], last: int) -> _RivalsOf:
-    parts, beside = partitions(instance, schedule), holds(instance, schedule, issued)
-    shared = {ports.name for ports in instance.machine.ports if ports.shared}
+def _rivals(trace: ScheduleTrace, last: int) -> _RivalsOf:
+    parts, shared = trace.partitions, {ports.name for ports in trace.instance.machine.ports if ports.shared}
 
     def of(what: str | None) -> Iterator[Bar | ResourceHold]:
         names = set() if what is None else set(what.split(" or "))
-        told: Iterable[Bar | ResourceHold] = beside if names & {each.resource for each in beside} else issued
+        of_resource = bool(names & {hold.resource for hold in trace.holds})
+        told: Iterable[Bar | ResourceHold] = trace.holds if of_resource else trace.bars
         for each in told:
             name = each.resource if isinstance(each, ResourceHold) else each.unit
             is_here = parts[each.warp] == parts[last]

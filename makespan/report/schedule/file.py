@@ -7,7 +7,7 @@ Perfetto and chrome://tracing read. Its times are microseconds; one microsecond 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ from makespan.model.machine import UnitClass
 from makespan.model.program import InstructionOrigin
 from makespan.model.schedule import Schedule
 from makespan.report.pictures import PICTURES
-from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, gaps, holds, lanes, partitions, split, waits
-from makespan.report.schedule.by_number import order_by_number
+from makespan.report.schedule.activity import ScheduleTrace, Wait, Why, lanes
 from makespan.report.schedule.picture import ScheduleView, draw_gantt
 
 SCHEMA = "makespan.schedule/1"
@@ -44,11 +43,9 @@ _NOTES = (
 
 def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     """Return all that a Gantt chart shows: bars, waits and lanes, by docs/schema/schedule-1.schema.json."""
-    instance, schedule = order_by_number(instance, schedule)
-    machine, issued = instance.machine, bars(instance, schedule)
-    between = waits(instance, schedule, issued)
+    trace, machine = ScheduleTrace.of(instance, schedule), instance.machine
     idle: dict[tuple[str, int], list[dict[str, Any]]] = {}
-    for gap in gaps(instance, schedule, issued, between):
+    for gap in trace.gaps:
         stretch = {"first_cycle": gap.first_cycle, "cycles": gap.cycles, "why": str(gap.why)}
         idle.setdefault((gap.unit, gap.port), []).append(stretch)
     return {
@@ -59,10 +56,10 @@ def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
         "issue_width": instance.machine.issue_width,
         "units": [_unit(unit) for unit in instance.machine.units],
         "warps": instance.warps,
-        "block_of_warp": list(instance.block_of_warp()),
-        **({"partition_of_warp": list(partitions(instance, schedule))} if machine.partitions > 1 else {}),
-        "bars": [bar._asdict() for bar in issued],
-        "waits": [_wait(wait) for wait in split(between, full(instance, issued))],
+        "block_of_warp": list(trace.instance.block_of_warp()),
+        **({"partition_of_warp": list(trace.partitions)} if machine.partitions > 1 else {}),
+        "bars": [bar._asdict() for bar in trace.bars],
+        "waits": [_wait(wait) for wait in trace.waits],
         "lanes": [
             {"unit": unit, "port": port, "idle": idle.get((unit, port), []), **of}
             for unit in machine.capacities
@@ -70,7 +67,7 @@ def chart_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
             if name == unit
             for of in [{"partition": part} if machine.partitions > 1 else {}]
         ],
-        **_resources(instance, schedule, issued),
+        **_resources(trace),
     }
 
 
@@ -80,13 +77,13 @@ def _wait(wait: Wait) -> dict[str, Any]:
     return {name: value for name, value in told.items() if name not in left_out}
 
 
-def _resources(instance: Instance, schedule: Schedule, issued: Sequence[Bar]) -> dict[str, Any]:
-    resources = instance.machine.resources
+def _resources(trace: ScheduleTrace) -> dict[str, Any]:
+    resources = trace.instance.machine.resources
     if not resources:
         return {}
     return {
         "resources": [{"name": each.name, "capacity": each.capacity, "shared": each.shared} for each in resources],
-        "holds": [hold._asdict() for hold in holds(instance, schedule, issued)],
+        "holds": [hold._asdict() for hold in trace.holds],
     }
 
 
@@ -114,19 +111,18 @@ def csv_table(instance: Instance, schedule: Schedule) -> str:
     >>> csv_table(instance, Schedule.of_chains(instance, [(0,)])).splitlines()[1]
     '0,0,0,0,C,0,1,1,1,,'
     """
-    instance, schedule = order_by_number(instance, schedule)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADER + PARTITION if instance.machine.partitions > 1 else HEADER)
-    writer.writerows(_rows(instance, schedule))
+    writer.writerows(_rows(ScheduleTrace.of(instance, schedule)))
     return text.getvalue()
 
 
-def _rows(instance: Instance, schedule: Schedule) -> Iterator[tuple[int | str, ...]]:
-    parts = partitions(instance, schedule)
+def _rows(trace: ScheduleTrace) -> Iterator[tuple[int | str, ...]]:
+    instance, parts = trace.instance, trace.partitions
     blocks, groups = instance.block_of_warp(), instance.group_of_warp()
     origins = [[_cells(origin) for origin in group.program.origins] for group in instance.groups]
-    for first, cycles, warp, place, unit, port, latency in bars(instance, schedule):
+    for first, cycles, warp, place, unit, port, latency in trace.bars:
         known = origins[groups[warp]]
         where = known[place] if known else ("", "")
         part = (parts[warp],) if instance.machine.partitions > 1 else ()
@@ -163,9 +159,9 @@ def trace_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
 
     Tracks are numbered from 1; `args.warp` and the names of the tracks count from 0.
     """
-    instance, schedule = order_by_number(instance, schedule)
+    trace = ScheduleTrace.of(instance, schedule)
     return {
-        "traceEvents": [*_track_names(instance, schedule), *_slices(instance, schedule)],
+        "traceEvents": [*_track_names(trace), *_slices(trace)],
         "displayTimeUnit": "ns",
         "otherData": {
             "schema": "trace events of a makespan schedule",
@@ -176,8 +172,8 @@ def trace_document(instance: Instance, schedule: Schedule) -> dict[str, Any]:
     }
 
 
-def _track_names(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
-    parts, parted = partitions(instance, schedule), instance.machine.partitions > 1
+def _track_names(trace: ScheduleTrace) -> Iterator[dict[str, Any]]:
+    instance, parts, parted = trace.instance, trace.partitions, trace.instance.machine.partitions > 1
     of = [f" of partition {part}" if parted else "" for part in parts]
     order = sorted(range(instance.warps), key=lambda warp: (parts[warp], warp))
     for process, name, threads in (
@@ -199,20 +195,19 @@ def _name(ports: str, port: int) -> str:
     return f"{ports}{port}" if ports.isupper() else f"{ports} {port}"
 
 
-def _slices(instance: Instance, schedule: Schedule) -> Iterator[dict[str, Any]]:
+def _slices(trace: ScheduleTrace) -> Iterator[dict[str, Any]]:
+    instance, groups = trace.instance, trace.instance.group_of_warp()
     track = {(name, port): number for number, (name, port, _) in enumerate(lanes(instance.machine), 1)}
-    issued = bars(instance, schedule)
-    groups = instance.group_of_warp()
     origins = [group.program.origins for group in instance.groups]
-    for first, cycles, warp, place, unit, port, latency in issued:
+    for first, cycles, warp, place, unit, port, latency in trace.bars:
         known = origins[groups[warp]]
         args = {"warp": warp, "place": place, "latency": latency, **(_source(known[place]) if known else {})}
         yield _slice_event(f"warp {warp}", "port", first, cycles, _UNITS, track[unit, port], args)
         yield _slice_event(unit, "issue", first, 1, _WARPS, warp + 1, {**args, "port": f"{unit}{port}"})
-    for first, cycles, warp, unit, resource, port in holds(instance, schedule, issued):
+    for first, cycles, warp, unit, resource, port in trace.holds:
         args = {"warp": warp, "unit": unit}
         yield _slice_event(f"warp {warp}", "resource", first, cycles, _UNITS, track[resource, port], args)
-    for first, cycles, warp, unit, why, _, cause in split(waits(instance, schedule, issued), full(instance, issued)):
+    for first, cycles, warp, unit, why, _, cause in trace.waits:
         what = f"place {cause}" if why is Why.RESULT else cause
         yield _slice_event(_WORDS[why].format(unit, what), str(why), first, cycles, _WARPS, warp + 1, {"warp": warp})
 

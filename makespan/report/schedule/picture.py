@@ -1,53 +1,55 @@
-"""A Gantt chart as PNG, SVG or PDF: lanes of units above, rows of warps below, cycles from left to right.
+"""The Gantt chart of a schedule: lanes of ports above, rows of warps below, cycles from left to right.
 
-Short schedules are drawn bar by bar, with numbers where there is room. Longer ones become one image per panel. A column
-of the image is a cycle or, if there are more cycles than columns, a mixture of several. So neither time nor size grows
-much with the number of instructions. Lengths are pixels at 150 per inch.
+A class letter has the same look on every machine. A wait for a class has the hatch of the class on a light tint of its
+colour. C and L have no hatch, and their tints differ in grey, too.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from makespan.host.output_file import write_whole
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
-from makespan.report.pictures import (
-    CAPTION_INK,
-    LINE,
-    MARGIN,
-    PicturePage,
-    check_picture_path,
-    head_lines,
-    render_figure,
-)
-from makespan.report.schedule.activity import IdleGap, Wait, Why, bars, full, gaps, waits
-from makespan.report.schedule.by_number import order_by_number
-from makespan.report.schedule.looks import legend_patches
-from makespan.report.schedule.panel_drawing import ROW_NAME, draw_panel, label_points
-from makespan.report.schedule.panels import (
-    ChartPanel,
+from makespan.report.gantt.chart import (
+    IDLE,
+    AxisWindow,
     CycleWindow,
-    TimeScale,
-    busiest_window,
-    shown_kinds,
-    units_panel,
-    warps_panel,
+    Gantt,
+    GanttBar,
+    GanttKey,
+    GanttLook,
+    GanttPanel,
+    GanttRow,
+    axis_width,
 )
+from makespan.report.gantt.figure import MOST_ROWS, render_chart
+from makespan.report.pictures import check_picture_path
+from makespan.report.schedule.activity import ScheduleTrace, Wait, Why, lanes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
+LETTERS = "CLSDTABEFGHIJKMNOPQRUVWXYZ"
+"""The classes of the paper and of GPUs come first, because the first colours differ the most."""
+_TINTS = (0.35, 0.15, 0.2)
+_OF_NO_CLASS = {
+    Why.BARRIER: GanttLook("#9A9A9A", "\\\\\\"),
+    Why.SLOT: GanttLook("#F0E442", "...", "#8A7F00"),
+    Why.RESOURCE: GanttLook("#EADCC3", "xx", "#A98A55"),
+    Why.STALLED: GanttLook("#FFFFFF", "--", "#B9B2A3"),
+    Why.RESULT: GanttLook("#FFFFFF", "..", "#9FB6C3"),
+}
+"""Stalls are the rule on a GPU, so they look nearly like a finished warp."""
+_WIDEST, _WIDEST_CYCLE = 2000, 90
+_MOST_LANES, _OVERVIEW_ROWS, _EXCERPT_CYCLE, _GAP = 24, 64, 8, 150
+_LETTER = 7.5  # the least pixels of a letter in a bar
 
-_NARROWEST, _WIDEST, _WIDEST_CYCLE = 1100, 2000, 90
-_MOST_LANES, _LANES_HEIGHT, _MOST_ROWS, _ROWS_HEIGHT, _TALLEST_ROW = 24, 480, 256, 900, 48
-_OVERVIEW_ROWS, _OVERVIEW_HEIGHT = 64, 384
-_EXCERPT_ROWS, _EXCERPT_HEIGHT, _EXCERPT_CYCLE, _APART = 120, 480, 8, 40
-_EXCERPTS = ("the beginning", "where warps wait most", "the end")
-_CAPTION, _AXIS, _KEY = 52, 90, 205
-_STYLE = {"hatch.linewidth": 0.8}
+
+def span_look(why: Why | None, unit: str) -> GanttLook:
+    """Return the look of what a warp or a port does. None means that it executes an instruction of the class."""
+    if why in _OF_NO_CLASS:
+        return _OF_NO_CLASS[why]
+    return GanttLook.numbered(LETTERS.index(unit), () if why is None else _TINTS)
 
 
 class ScheduleView(NamedTuple):
@@ -63,6 +65,107 @@ class ScheduleView(NamedTuple):
     window: CycleWindow | None = None
 
 
+class ScheduleSpan(NamedTuple):
+    """A span of cycles in one row.
+
+    Args:
+        unit: the class that the row has to do with in these cycles, or `|` at a barrier.
+        why: the reason why the warp issues nothing or the port is idle. None means that the warp issues, or that the
+            port is held.
+        warp: the warp, or None for an idle port.
+        place: the place that is issued, or None.
+        port: the port of its class that the warp takes, or None.
+    """
+
+    row: int
+    first_cycle: int
+    cycles: int
+    unit: str
+    why: Why | None
+    warp: int | None = None
+    place: int | None = None
+    port: int | None = None
+
+
+class SpanRows(NamedTuple):
+    """Rows and their spans; where a row has none its port is idle and no warp is ready for it, or its warp is done."""
+
+    rows: tuple[GanttRow, ...]
+    spans: Sequence[ScheduleSpan]
+
+
+class _GrowingRows(list[GanttRow]):
+    """Rows that are added one by one."""
+
+    def put(self, name: str, partition: int | None, depth: int = 1, *, parted: bool) -> int:
+        """Add a row and return its number. None stands for what all partitions share."""
+        home = "all" if partition is None else f"p{partition}"
+        self.append(GanttRow(f"{home}: {name}" if parted else name, 1, depth, -1 if partition is None else partition))
+        return len(self) - 1
+
+
+def lane_rows(trace: ScheduleTrace, most_rows: int) -> SpanRows:
+    """Return one lane per port with the warps that hold it until the makespan, and with what ready warps lack.
+
+    A class or resource that no instruction uses has no lane. Beyond `most_rows` ports, those of a pool share a lane.
+    """
+    machine, makespan = trace.instance.machine, trace.schedule.makespan
+    used = {bar.unit for bar in trace.bars} | {hold.resource for hold in trace.holds}
+    shown = [lane for lane in lanes(machine) if lane.name in used]
+    depths, is_parted = Counter((lane.name, lane.partition) for lane in shown), machine.partitions > 1
+    rows, row, shared = _GrowingRows(), dict[tuple[str, int], int](), dict[tuple[str, int | None], int]()
+    for name, port, partition in shown:
+        if len(shown) <= most_rows:
+            label = f"{name}{port}" if name.isupper() else f"{name} {port}"
+            row[name, port] = rows.put(label, partition, parted=is_parted)
+        else:
+            depth = depths[name, partition]
+            if (name, partition) not in shared:
+                label = f"{name} x{depth}" if depth > 1 else name
+                shared[name, partition] = rows.put(label, partition, depth, parted=is_parted)
+            row[name, port] = shared[name, partition]
+    spans = [
+        ScheduleSpan(row[name, port], first, min(cycles, makespan - first), unit, None, warp, place)
+        for name, port, first, cycles, unit, warp, place in (
+            *((bar.unit, bar.port, *bar[:2], bar.unit, bar.warp, bar.place) for bar in trace.bars),
+            *((hold.resource, hold.port, *hold[:2], hold.unit, hold.warp, None) for hold in trace.holds),
+        )
+    ]
+    spans += [
+        ScheduleSpan(row[gap.unit, gap.port], gap.first_cycle, gap.cycles, gap.unit, gap.why)
+        for gap in trace.gaps
+        if gap.why is not Why.NOBODY
+    ]
+    return SpanRows(tuple(rows), spans)
+
+
+def warp_rows(trace: ScheduleTrace, most_rows: int) -> SpanRows:
+    """Return one row per warp, partition by partition. Neighbours share a row beyond `most_rows` warps."""
+    depth = -(-trace.instance.warps // most_rows)
+    rows, row = _GrowingRows(), dict[int, int]()
+    together: defaultdict[int, list[int]] = defaultdict(list)
+    for warp, partition in enumerate(trace.partitions):
+        together[partition].append(warp)
+    for partition, warps in sorted(together.items()):
+        for first in range(0, len(warps), depth):
+            some = warps[first : first + depth]
+            number = rows.put(_warps_label(some), partition, len(some), parted=trace.instance.machine.partitions > 1)
+            row |= dict.fromkeys(some, number)
+    spans = [ScheduleSpan(row[wait.warp], *wait[:2], wait.unit, wait.why, wait.warp) for wait in trace.waits]
+    spans += [
+        ScheduleSpan(row[bar.warp], bar.first_cycle, 1, bar.unit, None, bar.warp, bar.place, bar.port)
+        for bar in trace.bars
+    ]
+    return SpanRows(tuple(rows), spans)
+
+
+def _warps_label(warps: Sequence[int]) -> str:
+    if len(warps) == 1:
+        return f"warp {warps[0]}"
+    are_neighbours = warps[-1] - warps[0] == len(warps) - 1
+    return f"warps {warps[0]}{'-' if are_neighbours else ', ..., '}{warps[-1]}"
+
+
 def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: ScheduleView) -> None:
     """Write the picture of `schedule` to `path`, whole or not at all; equal arguments give equal bytes.
 
@@ -75,173 +178,134 @@ def draw_gantt(instance: Instance, schedule: Schedule, path: Path, view: Schedul
 
 def render_gantt(instance: Instance, schedule: Schedule, suffix: str, view: ScheduleView) -> bytes:
     """Return the content of the file that `draw_gantt` writes; `suffix` is one of `PICTURES`."""
-    title, subtitle, window = view
-    shown = CycleWindow(0, schedule.makespan) if window is None else window
-    cycles = f"cycles {shown.first:,} to {shown.end - 1:,} of {schedule.makespan:,}"
-    if shown.cycles < schedule.makespan:
-        subtitle = f"{subtitle}; {cycles}" if subtitle else cycles
-
-    def drawn() -> "Figure":
-        return _figure(_gantt_chart(instance, schedule, shown)._replace(title=title, subtitle=subtitle))
-
-    about = f"A Gantt chart of ports and warps, {cycles}: {subtitle}"
-    return render_figure(drawn, suffix, title=title, about=about, **_STYLE)
+    window = CycleWindow(0, schedule.makespan) if view.window is None else view.window
+    cycles = f"cycles {window.first:,} to {window.end - 1:,} of {schedule.makespan:,}"
+    about = f"A Gantt chart of ports and warps, {cycles}: {view.subtitle}"
+    subtitle = "; ".join(filter(None, (view.subtitle, cycles if window.cycles < schedule.makespan else "")))
+    trace = ScheduleTrace.of(instance, schedule)
+    return render_chart(schedule_chart(trace, view.title, subtitle, window), suffix, about=about)
 
 
-class _PlacedPanel(NamedTuple):
-    """A panel with its time axis and the height of its rows. Only excerpts have a `mark`."""
-
-    panel: ChartPanel
-    scale: TimeScale
-    pixels: int
-    caption: str
-    mark: str | None = None
-
-
-class _GanttChart(NamedTuple):
-    keys: "Sequence[Patch]"
-    scale: TimeScale
-    parts: Sequence[_PlacedPanel]
-    excerpts: Sequence[_PlacedPanel]
-    title: str = ""
-    subtitle: str = ""
-
-
-def _gantt_chart(instance: Instance, schedule: Schedule, window: CycleWindow) -> _GanttChart:
-    """Return what is drawn, with its sizes. Excerpts are added if a column mixes several cycles."""
-    instance, schedule = order_by_number(instance, schedule)
-    scale = TimeScale.of(window, width=_WIDEST, widest_cycle=_WIDEST_CYCLE)
-    issued = bars(instance, schedule)
-    between = waits(instance, schedule, issued)
-    idle = gaps(instance, schedule, issued, between)
-    # a column then mixes several cycles, and excerpts show single ones
-    is_long = scale.cycles > 1
-    lanes = units_panel(instance, schedule, issued, idle, most_rows=_MOST_LANES)
-    every = full(instance, issued)
-    rows = warps_panel(instance, schedule, issued, between, every, most_rows=_OVERVIEW_ROWS if is_long else _MOST_ROWS)
-    drawn = lanes.within(window), rows.within(window)
-    # with headings every lane must keep room for its name
-    room = min(_ROWS_HEIGHT, max(_LANES_HEIGHT, ROW_NAME * len(lanes.names) if lanes.headings else 0))
-    unused = sorted(set(instance.machine.capacities) - {bar.unit for bar in issued})
-    parts = [
-        _place_panel(panel, scale, most, instance.machine, unused)
-        for panel, most in zip(drawn, (room, _OVERVIEW_HEIGHT if is_long else _ROWS_HEIGHT), strict=True)
-    ]
-    whole = warps_panel(instance, schedule, issued, between, every, most_rows=_EXCERPT_ROWS) if is_long else rows
-    excerpts = list(_place_excerpts(whole, between, scale)) if is_long else []
-    name = _idle_name(instance.machine, idle, window, unused)
-    keys = legend_patches(
-        shown_kinds(drawn), tuple(instance.machine.capacities), idle=name, runs_ahead=instance.runs_ahead
+def schedule_chart(trace: ScheduleTrace, title: str, subtitle: str, window: CycleWindow) -> Gantt:
+    """Return the chart of a window. Excerpts are added if a column of pixels mixes several cycles."""
+    machine = trace.instance.machine
+    width = axis_width(window.cycles, _WIDEST, _WIDEST_CYCLE)
+    is_long = window.cycles > width
+    every = lane_rows(trace, _MOST_LANES), warp_rows(trace, _OVERVIEW_ROWS if is_long else MOST_ROWS)
+    unused = sorted(set(machine.capacities) - {bar.unit for bar in trace.bars})
+    notes = [f"no instruction uses {', '.join(unused)}"] if unused else []
+    said = [(), ()] if machine.is_basic else [("bars: while a warp holds the port",), ("bars: the cycle of issue",)]
+    panels = []
+    for kind, shown, bars, numbers in zip(
+        ("units", "warps"), every, said, ("the executing warp", "the executed place"), strict=True
+    ):
+        own = [span for span in shown.spans if span.first_cycle < window.end and window.first < _end(span)]
+        is_numbered = _is_numbered(own, window, width / window.cycles)
+        most = max(row.depth for row in shown.rows)
+        told = [f"each row mixes up to {most}: shades are shares"] if most > 1 else list(bars)
+        told += [f"numbers: {numbers}"] if is_numbered and most == 1 else []
+        told += notes if kind == "units" else []
+        panels.append(
+            GanttPanel(
+                shown.rows,
+                list(_bars(own, numbered=is_numbered and most == 1)),
+                f"{kind} ({'; '.join(told)})" if told else kind,
+                ground=trace.schedule.makespan if kind == "units" else None,
+            )
+        )
+    if is_long:
+        panels.append(_excerpts(every[1], trace.waits, window))
+    mixed = f" (a column mixes about {window.cycles / width:.2g} cycles: shades are shares of time)"
+    return Gantt(
+        title,
+        (subtitle,) if subtitle else (),
+        tuple(panels),
+        (AxisWindow(*window),),
+        width,
+        tuple(_keys(trace, [span for shown in every for span in shown.spans], window)),
+        axis_words=f"cycle{mixed if is_long else ''}",
     )
-    return _GanttChart(keys, scale, parts, excerpts)
 
 
-def _place_panel(
-    panel: ChartPanel, scale: TimeScale, most: int, machine: Machine, unused: Sequence[str]
-) -> _PlacedPanel:
-    pixels = max(4, min(_TALLEST_ROW, most // len(panel.names)))
-    return _PlacedPanel(panel, scale, pixels, _panel_caption(panel, machine, scale, pixels, unused))
+def _end(span: ScheduleSpan) -> int:
+    return span.first_cycle + span.cycles
 
 
-def _place_excerpts(rows: ChartPanel, between: Iterable[Wait], scale: TimeScale) -> Iterator[_PlacedPanel]:
-    """Yield excerpts at the beginning, at the end, and where warps wait most in between."""
-    first, end = scale.window
-    width = (scale.width - 2 * _APART) // 3
-    cycles = width // _EXCERPT_CYCLE
-    inner = busiest_window(between, CycleWindow(first + cycles, end - cycles), cycles)
+def _bars(spans: Iterable[ScheduleSpan], *, numbered: bool) -> Iterator[GanttBar]:
+    for row, first, cycles, unit, why, warp, place, port in spans:
+        number = place if port is not None else warp
+        texts = (str(number),) if numbered and why is None else ()
+        yield GanttBar(row, first, first + cycles, span_look(why, unit), texts)
+
+
+def _is_numbered(spans: Iterable[ScheduleSpan], window: CycleWindow, pixels: float) -> bool:
+    """Return whether all numbers have room. Bars that an end of the window cuts do not count."""
+    whole = (s for s in spans if s.why is None and window.first <= s.first_cycle and _end(s) < window.end)
+    needs = (len(str(s.warp if s.port is None else s.place)) / s.cycles for s in whole)
+    return _LETTER * max(needs, default=1.0) <= pixels
+
+
+def _excerpts(shown: SpanRows, waits: Iterable[Wait], window: CycleWindow) -> GanttPanel:
+    """Return excerpts, cycle by cycle: the beginning, where warps wait most, and the end."""
+    cycles = (_WIDEST - 2 * _GAP) // 3 // _EXCERPT_CYCLE
+    first, end = window
+    inner = busiest_window(waits, CycleWindow(first + cycles, end - cycles), cycles)
     windows = CycleWindow(first, first + cycles), inner, CycleWindow(end - cycles, end)
-    shared = f" ({_mixture_note(rows)})" if max(rows.depths) > 1 else ""
-    for mark, window, words in zip("abc", windows, _EXCERPTS, strict=True):
-        panel = rows.within(window)
-        pixels = max(4, min(_TALLEST_ROW, _EXCERPT_HEIGHT // len(panel.names)))
-        own = TimeScale.of(window, width=width, widest_cycle=_EXCERPT_CYCLE)
-        yield _PlacedPanel(panel, own, pixels, f"{mark}: {words}{shared}", mark)
-
-
-def _idle_name(machine: Machine, gaps: Iterable[IdleGap], window: CycleWindow, unused: Collection[str]) -> str | None:
-    """Return the name of ports for which no warp is ready. None means that there are none in the window."""
-    name = "idle unit" if machine.issue_width is None else "idle: no ready warp"
-    shown = (
-        gap.why is Why.NOBODY
-        and gap.unit not in unused
-        and gap.first_cycle < window.end
-        and window.first < gap.first_cycle + gap.cycles
-        for gap in gaps
+    parts = [AxisWindow(*windows[0])]
+    for one in windows[1:]:
+        gap = [AxisWindow(parts[-1].end, one.first, is_gap=True)] if one.first > parts[-1].end else []
+        parts += [*gap, AxisWindow(*one)]
+    spans = [s for s in shown.spans if any(s.first_cycle < one.end and one.first < _end(s) for one in windows)]
+    mixed = max(row.depth for row in shown.rows)
+    shared = f" (each row mixes up to {mixed}: shades are shares)" if mixed > 1 else ""
+    return GanttPanel(
+        shown.rows,
+        list(_bars(spans, numbered=False)),
+        f"excerpts, cycle by cycle: the beginning, where warps wait most, the end{shared}",
+        axis=tuple(parts),
+        axis_words="cycle",
     )
-    return name if any(shown) else None
 
 
-def _figure(chart: _GanttChart) -> "Figure":
-    names = [name for part in (*chart.parts, *chart.excerpts) for name in part.panel.names]
-    left = 2 * MARGIN + 12 * max(map(len, names))
-    width = max(left + chart.scale.width + 2 * MARGIN, _NARROWEST)
-    inside = width - 2 * MARGIN
-    key = max(_KEY, 12 * max(len(str(patch.get_label())) for patch in chart.keys) - 23)
-    key_rows = -(-len(chart.keys) // (inside // key))
-    lines = head_lines(chart.title, chart.subtitle, inside)
-    header = MARGIN + sum(line.height for line in lines) + LINE * key_rows
-    below = [_panel_height(chart.excerpts[0]) + _AXIS] if chart.excerpts else []
-    page = PicturePage(width, header + sum(map(_panel_height, chart.parts)) + _AXIS + sum(below))
-    y = page.head(lines)
-    page.legend(y + 6, chart.keys, columns=-(-len(chart.keys) // key_rows))
-    y = header
-    for part in chart.parts:
-        axes = _draw_part(page, part, left, y)
-        y += _panel_height(part)
-    _number_cycles(axes, chart.scale)
-    for number, part in enumerate(chart.excerpts):
-        _mark_excerpt(axes, part, chart.scale)
-        own = _draw_part(page, part, left + number * (part.scale.width + _APART), y + _AXIS)
-        _number_cycles(own, part.scale)
-        first, *_, last = own.get_xticklabels()
-        first.set_horizontalalignment("left")
-        last.set_horizontalalignment("right")
-        if number:
-            own.set_yticks(())
-    return page.figure
+def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> CycleWindow:
+    """Return the window of `cycles` cycles, within `window`, in which warps wait most. Of equal ones the middle counts.
+
+    Stalls and waits for results do not count. Of equally busy windows the one nearest to the middle is taken.
+    """
+    first = window.first
+    changes = [0] * (window.cycles + 1)
+    for wait in waits:
+        if wait.why not in (Why.STALLED, Why.RESULT):
+            changes[min(max(wait.first_cycle - first, 0), window.cycles)] += 1
+            changes[min(max(wait.first_cycle + wait.cycles - first, 0), window.cycles)] -= 1
+    # the inner sum is the number of waiting warps per cycle, the outer one makes the sum over any window a difference
+    before = list(accumulate(accumulate(changes[:-1]), initial=0))
+    last = window.cycles - cycles  # the last first cycle that is possible
+    at = max(range(last + 1), key=lambda at: (before[at + cycles] - before[at], -abs(2 * at - last)))
+    return CycleWindow(first + at, first + at + cycles)
 
 
-def _panel_height(part: _PlacedPanel) -> int:
-    return _CAPTION + part.pixels * len(part.panel.names)
-
-
-def _draw_part(page: PicturePage, part: _PlacedPanel, x: int, y: int) -> "Axes":
-    page.write(x, y + 20, part.caption, color=CAPTION_INK)
-    axes = page.axes(x, y + _CAPTION, part.scale.width, part.pixels * len(part.panel.names))
-    draw_panel(axes, part.panel, part.scale, part.pixels)
-    return axes
-
-
-def _mark_excerpt(axes: "Axes", excerpt: _PlacedPanel, scale: TimeScale) -> None:
-    window = excerpt.scale.window
-    beside = 12 * scale.cycles / scale.pixels
-    middle = (window.first + window.end) / 2 - scale.window.first
-    at = min(max(middle, beside), scale.window.cycles - beside)
-    axes.axvline(at, color="black", linewidth=0.8, linestyle=":", zorder=3)
-    box = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.6, "boxstyle": "circle,pad=0.15"}
-    axes.text(at, 0, excerpt.mark or "", size=8, ha="center", va="center", bbox=box, zorder=4)
-
-
-def _panel_caption(panel: ChartPanel, machine: Machine, scale: TimeScale, pixels: int, unused: Sequence[str]) -> str:
-    notes = [f"no instruction uses {', '.join(unused)}"] if unused and panel.kind == "units" else []
-    if max(panel.depths) > 1:
-        return f"{panel.kind} ({'; '.join([_mixture_note(panel), *notes])})"
-    bars, numbers = {
-        "units": ("while a warp holds the port", "the executing warp"),
-        "warps": ("the cycle of issue", "the executed place"),
-    }[panel.kind]
-    said = [] if machine.is_basic else [f"bars: {bars}"]
-    said += [f"numbers: {numbers}"] if label_points(panel, scale, pixels) else []
-    return f"{panel.kind} ({'; '.join(said + notes)})" if said + notes else panel.kind
-
-
-def _mixture_note(panel: ChartPanel) -> str:
-    return f"each row mixes up to {max(panel.depths)}: shades are shares"
-
-
-def _number_cycles(axes: "Axes", scale: TimeScale) -> None:
-    ticks = scale.ticks()
-    axes.set_xticks([tick - scale.window.first for tick in ticks], [f"{tick:,}" for tick in ticks])
-    axes.spines["bottom"].set_visible(True)
-    mixed = f" (each column mixes {scale.cycles} cycles: shades are shares of time)" if scale.cycles > 1 else ""
-    axes.set_xlabel(f"cycle{mixed}")
+def _keys(trace: ScheduleTrace, spans: Iterable[ScheduleSpan], window: CycleWindow) -> Iterator[GanttKey]:
+    """Yield the legend of the looks that occur in a window, class by class."""
+    first, end = window
+    shown = {(span.why, span.unit) for span in spans if span.first_cycle < end and first < _end(span)}
+    machine = trace.instance.machine
+    for unit in machine.capacities:
+        for why, words in ((None, "executes on"), (Why.PORT, "waits for")):
+            if (why, unit) in shown:
+                yield GanttKey(span_look(why, unit), f"{words} {unit}")
+    others = {
+        Why.STALLED: "stalled after its issue" if trace.instance.runs_ahead else "stalled on latency",
+        Why.RESULT: "waits for a result",
+        Why.RESOURCE: "waits for a resource",
+        Why.SLOT: "no issue slot left",
+        Why.BARRIER: "waits at a barrier",
+    }
+    reasons = {why for why, _ in shown}
+    yield from (GanttKey(_OF_NO_CLASS[why], words) for why, words in others.items() if why in reasons)
+    used = {bar.unit for bar in trace.bars}
+    if any(
+        gap.why is Why.NOBODY and gap.unit in used and gap.first_cycle < end and first < gap.first_cycle + gap.cycles
+        for gap in trace.gaps
+    ):
+        yield GanttKey(GanttLook(IDLE), "idle unit" if machine.issue_width is None else "idle: no ready warp")

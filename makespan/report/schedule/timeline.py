@@ -1,14 +1,12 @@
 """A schedule as letters for a terminal: warps by partition from top to bottom, cycles from left to right."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
-from makespan.report.schedule.activity import Why, bars, full, partitions, split, waits
-from makespan.report.schedule.by_number import order_by_number
-from makespan.report.schedule.panels import round_numbers
+from makespan.report.gantt.chart import round_numbers
+from makespan.report.schedule.activity import ScheduleTrace, Why
 
 _SIGNS = {Why.STALLED: ".", Why.RESULT: ",", Why.PORT: "-", Why.RESOURCE: "+", Why.SLOT: "=", Why.BARRIER: "|"}
 _WORDS = {
@@ -40,8 +38,9 @@ def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
     warp 0  CL
     warp 1  -CL
     """
-    instance, schedule = order_by_number(instance, schedule)
-    rows = _rows(instance, schedule)
+    trace = ScheduleTrace.of(instance, schedule)
+    instance, schedule = trace.instance, trace.schedule
+    rows = _rows(trace)
     name = len(f"warp {len(rows) - 1}") + 2
     columns = max(_FEWEST_COLUMNS, width - name)
     # at most `_MOST_BLOCKS` blocks of lines, whatever the makespan
@@ -52,7 +51,7 @@ def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
     lines = ["; ".join(keys)]
     if cycles > 1:
         lines.append(f"a column stands for {cycles} cycles and shows what the warp does in most of them")
-    parts = partitions(instance, schedule)
+    parts = trace.partitions
     order = sorted(range(instance.warps), key=lambda warp: (parts[warp], warp))[:_MOST_ROWS]
     texts = {warp: "".join(_column_signs(rows[warp], cycles, schedule.makespan)) for warp in order}
     for first in range(0, -(-schedule.makespan // cycles), columns):
@@ -67,14 +66,13 @@ def timeline_text(instance: Instance, schedule: Schedule, *, width: int) -> str:
     return "\n".join(lines)
 
 
-def _rows(instance: Instance, schedule: Schedule) -> list[TimelineRow]:
-    rows: defaultdict[int, list[tuple[int, int, str]]] = defaultdict(list)
-    issued = bars(instance, schedule)
-    for bar in issued:
+def _rows(trace: ScheduleTrace) -> list[TimelineRow]:
+    rows: list[list[tuple[int, int, str]]] = [[] for _ in range(trace.instance.warps)]
+    for bar in trace.bars:
         rows[bar.warp].append((bar.first_cycle, 1, bar.unit))
-    for wait in split(waits(instance, schedule, issued), full(instance, issued)):
+    for wait in trace.waits:
         rows[wait.warp].append((wait.first_cycle, wait.cycles, _SIGNS[wait.why]))
-    return [sorted(rows[warp]) for warp in range(instance.warps)]
+    return list(map(sorted, rows))
 
 
 def _column_signs(row: TimelineRow, cycles: int, makespan: int) -> Iterator[str]:

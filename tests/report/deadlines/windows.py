@@ -1,6 +1,10 @@
-"""Windows of small schedules for tests of pictures."""
+"""Windows of small schedules for tests of pictures, and how to read their charts."""
+
+from fractions import Fraction
+from typing import NamedTuple
 
 from makespan.deadlines.evidence import ScheduleWindow
+from makespan.deadlines.report.chart import ALL, ChartView, window_chart
 from makespan.deadlines.simulation import JobPlan, Scenario, simulate
 from makespan.deadlines.task import (
     ChainStart,
@@ -15,6 +19,64 @@ from makespan.deadlines.task import (
     TaskSet,
     one_kernel,
 )
+from makespan.report.gantt.chart import Gantt, GanttLook
+
+TICK = Fraction(1, 1000)
+
+
+class Run(NamedTuple):
+    """A part of a job on the row of what runs it; the number of its task says its look, None means another task."""
+
+    row: int
+    start: int
+    end: int
+    task: int | None
+    name: str
+    is_spin: bool = False
+
+
+class Job(NamedTuple):
+    """A job on the row of its task, from its arrival to its end, and when something of it runs."""
+
+    row: int
+    lane: int
+    name: str
+    arrival: int
+    completion: int
+    parts: tuple[tuple[int, int], ...]
+
+
+class Shown(NamedTuple):
+    """What a chart shows, read from its bars."""
+
+    chart: Gantt
+    resources: list[str]
+    tasks: list[str]
+    runs: list[Run]
+    jobs: list[Job]
+    start: int
+    end: int
+
+
+def shown(window: ScheduleWindow, view: ChartView = ALL) -> Shown:
+    chart = window_chart(window, TICK, view=view)
+    resources, tasks = chart.panels
+    looks = [GanttLook.numbered(number) for number in range(len(window.run.scenario.task_set.tasks))]
+    numbers = {look: number for number, look in reversed([*enumerate(looks)])}
+    runs = []
+    for bar in resources.bars:
+        is_spin = ", spins" in bar.tip
+        assert is_spin == (bar.thick < 0.5) == (not bar.texts)
+        name = bar.tip.partition(" on ")[0]
+        assert is_spin or bar.texts[0] == name
+        runs.append(Run(bar.row, bar.start, bar.end, None if is_spin else numbers.get(bar.look), name, is_spin))
+    jobs, parts = [], [(bar.tip, bar.start, bar.end) for bar in tasks.bars if bar.texts]
+    for bar in tasks.bars:
+        if not bar.texts:
+            own = tuple((start, end) for tip, start, end in parts if tip == bar.tip)
+            jobs.append(Job(bar.row, bar.lane, bar.tip.partition(": ")[0], bar.start, bar.end, own))
+    (axis,) = chart.axis
+    return Shown(chart, [row.label for row in resources.rows], [row.label for row in tasks.rows], runs, jobs, *axis[:2])
 
 
 def many(tasks: int, jobs: int) -> ScheduleWindow:

@@ -40,7 +40,7 @@ def test_without_a_schedule_it_says_so() -> None:
     )
     assert gpu_result_document(without)["evidence"]["lower"] == "least-possible"
     with pytest.raises(UnsupportedError, match=r"no schedule was found, as .* repeat; give more time"):
-        gpu_chart(without, width=900)
+        gpu_chart(without)
 
 
 def test_what_is_spared_does_not_move_the_last_dispatch() -> None:

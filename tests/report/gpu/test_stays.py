@@ -10,6 +10,7 @@ from makespan import PAPER, Program
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.simulate.gpu_replay import replay_gpu
+from makespan.report.gantt.chart import CycleWindow
 from makespan.report.gpu.stays import (
     Stay,
     block_stays,
@@ -19,7 +20,6 @@ from makespan.report.gpu.stays import (
     last_ends,
     most_in_a_slot,
 )
-from makespan.report.schedule.panels import CycleWindow
 from tests.strategies import gpu_runs, gpus
 
 A, B = (0, 0), (1, 0)

@@ -3,20 +3,20 @@
 import json
 import re
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from makespan.deadlines.assessment import Assessment
-from makespan.deadlines.report.chart import ALL, ChartView, DeadlineChart, window_chart
-from makespan.deadlines.report.gantt import LAYOUTS, gantt_drawing
+from makespan.deadlines.report.chart import ALL, ChartView
 from makespan.deadlines.report.page import MOST_SEGMENTS, PageContents, deadlines_page, deadlines_page_data
 from makespan.host.errors import InputError
+from makespan.report.gantt.svg import WIDTHS, chart_svg
 from makespan.verify import digest
 from tests.pages import embedded
 from tests.pages import read as parsed
-from tests.report.deadlines.windows import many, pipeline
+from tests.report.deadlines.windows import many, pipeline, shown
 from tests.report.html.task_page import EVIL, TEXT, assessed, found
 
 
@@ -70,34 +70,36 @@ def test_the_page_stands_alone_and_shows_what_its_data_say(known: Assessment) ->
     assert anchors == {anchor for anchor in anchors if f'id="{anchor}"' in page}
 
 
-def test_the_drawing_has_every_bar_and_lies_within_its_frame() -> None:
+@pytest.mark.parametrize("layout", WIDTHS)
+def test_the_drawing_has_every_bar_in_its_place_with_its_times(layout: str) -> None:
     for window, view in ((pipeline(), ALL), (pipeline(), ChartView(("a1",), (3, 12))), (many(40, 10), ALL)):
-        shown = window_chart(window, view)
-        for layout in LAYOUTS:
-            drawn = gantt_drawing(shown, Fraction(1, 1000), layout)
-            assert len(drawn.boxes) == len(shown.bars)
-            assert len(drawn.names) == len(shown.resources) + len(shown.tasks)
-            assert all(layout.left <= box.x <= box.x + box.width <= layout.width for box in drawn.boxes)
-            across = (layout.width - layout.left - layout.right) / (shown.end - shown.start)
-            places = [layout.left + (bar.start - shown.start) * across for bar in shown.bars]
-            assert [box.x for box in drawn.boxes] == pytest.approx(places, abs=0.1)
-            assert all(0 <= box.y <= box.y + box.height <= drawn.axis for box in drawn.boxes)
-            assert sum("spins" in box.looks for box in drawn.boxes) == sum(bar.is_spin for bar in shown.bars)
-            assert sum(stroke.looks.startswith("arrow ") for stroke in drawn.strokes) == own(shown)
-            assert 2 <= len(drawn.ticks) <= layout.ticks + 1
-            assert all(layout.left <= tick.at <= layout.width for tick in drawn.ticks)
+        found = shown(window, view)
+        root = ElementTree.fromstring(chart_svg(found.chart, layout, "about", "x"))
+        boxes = [(each.findtext("title") or "", each) for each in root.iter("rect") if each.find("title") is not None]
+        runs = [each for title, each in boxes if " on " in title]
+        assert len(runs) == len(found.runs)
+        names = [each.text for each in root.iter("text") if each.get("class") == "name"]
+        assert names == [*found.resources, *found.tasks]
+        left, width = float(runs[0].get("x", 0)), WIDTHS[layout]
+        (ground, *_) = (each for each in root.iter("rect") if each.get("class") == "ground")
+        across = float(ground.get("width", 0)) / (found.end - found.start)
+        for each, run in zip(runs, found.runs, strict=True):
+            moved = (run.start - found.runs[0].start) * across
+            assert float(each.get("x", 0)) == pytest.approx(left + moved, abs=0.2)
+            assert float(each.get("x", 0)) + float(each.get("width", 0)) <= width
+        assert len([path for path in root.iter("path") if path.get("class") == "arrow own"]) == sum(
+            arrow.is_bold for arrow in found.chart.panels[0].arrows
+        )
 
 
-def own(shown: DeadlineChart) -> int:
-    return sum(arrow.is_of_job for arrow in shown.arrows)
-
-
-def test_what_is_written_into_a_bar_names_its_job() -> None:
-    drawn, narrow = (gantt_drawing(window_chart(pipeline()), Fraction(1, 1000), layout) for layout in LAYOUTS)
-    assert {box.text for box in drawn.boxes if "spins" not in box.looks} == {"a#0", "b#0", "a1#0"}
-    assert {box.text for box in narrow.boxes} == {"", "a#0", "b#0", "a1#0"}
-    (spun,) = [box for box in drawn.boxes if "spins" in box.looks]
-    assert spun.title == "a1#0 on core cpu0, spins: 10 ms to 15 ms"
+def test_what_is_written_into_a_bar_names_its_job_and_a_pointer_shows_its_times() -> None:
+    for layout in WIDTHS:
+        root = ElementTree.fromstring(chart_svg(shown(pipeline()).chart, layout, "about", "x"))
+        written = {each.text for each in root.iter("text") if (each.get("class") or "").startswith("in")}
+        assert {"a#0", "a1#0"} <= written <= {"a#0", "b#0", "a1#0", "#0"}
+        titles = [each.text for each in root.iter("title")]
+        assert "a1#0 on core cpu0, spins: 10 ms to 15 ms" in titles
+        assert "a#0: 10 ms from arrival to end, 20 ms until its deadline" in titles
 
 
 def test_a_page_that_would_be_too_large_is_refused(known: Assessment) -> None:

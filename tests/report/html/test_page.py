@@ -35,7 +35,7 @@ from makespan.report.html import PageContext, PageInput, marks, page_data, rende
 from makespan.report.html.chart import TracedSchedule, chart_data, encode_column, occupancy_data, stretches, warp_rows
 from makespan.report.lines import make_visible
 from makespan.report.result.document import result_document
-from makespan.report.schedule.activity import bars, full, gaps, holds, split, waits
+from makespan.report.schedule.activity import bars, gaps, holds, waits
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate
 from tests.pages import (
@@ -286,7 +286,7 @@ def test_a_column_is_read_as_it_was_written(values: list[int]) -> None:
 
 def traced(instance: Instance, schedule: Schedule) -> TracedSchedule:
     issued = bars(instance, schedule)
-    between = tuple(split(waits(instance, schedule, issued), full(instance, issued)))
+    between = waits(instance, schedule, issued)
     idle = gaps(instance, schedule, issued, between)
     return TracedSchedule(issued, idle, stretches(instance.warps, issued, between))
 

@@ -16,12 +16,10 @@ from makespan.report.schedule.activity import (
     Wait,
     Why,
     bars,
-    full,
     gaps,
     holds,
     lanes,
     partitions,
-    split,
     waits,
 )
 from tests.report.schedule.cases import ISSUES, Case, cases, cycle_by_cycle
@@ -31,7 +29,7 @@ def everything(case: Case) -> tuple[tuple[Bar, ...], tuple[Wait, ...]]:
     """The bars and the waits, those of ready warps told apart."""
     instance, schedule = case
     issued = bars(instance, schedule)
-    return issued, tuple(split(waits(instance, schedule, issued), full(instance, issued)))
+    return issued, waits(instance, schedule, issued)
 
 
 def slow(width: int | None) -> Case:

@@ -10,13 +10,13 @@ from makespan.model.machine import Machine, UnitClass
 from makespan.model.program import InstructionOrigin, InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
-from makespan.report.schedule.activity import Bar, Wait, Why, bars, full, split, waits
+from makespan.report.schedule.activity import Bar, Wait, Why, bars, waits
 from makespan.report.schedule.costs import Cost, cost_by_key
 
 
 def by_line(instance: Instance, schedule: Schedule) -> dict[int, Cost]:
     issued = bars(instance, schedule)
-    between = split(waits(instance, schedule, issued), full(instance, issued))
+    between = waits(instance, schedule, issued)
     return cost_by_key(instance, issued, between, lambda origin: origin.line)
 
 

@@ -16,7 +16,7 @@ from makespan.host.errors import InputError
 from makespan.model.instance import Instance
 from makespan.model.program import InstructionOrigin, Program
 from makespan.model.schedule import Schedule
-from makespan.report.schedule.activity import bars, full, gaps, holds, partitions, split, waits
+from makespan.report.schedule.activity import bars, gaps, holds, partitions, waits
 from makespan.report.schedule.file import (
     HEADER,
     PARTITION,
@@ -118,7 +118,7 @@ def test_a_trace_obeys_its_format_and_holds_exactly_the_slices_of_the_schedule(c
     slices = [event for event in told["traceEvents"] if event["ph"] == "X"]
     shown = sorted((names[e["pid"], e["tid"]], e["ts"], e["dur"], e["cat"], e["args"]["warp"]) for e in slices)
     issued = bars(*case)
-    between = split(waits(instance, schedule, issued), full(instance, issued))
+    between = waits(instance, schedule, issued)
     expected = [(f"{bar.unit}{bar.port}", bar.first_cycle, bar.cycles, "port", bar.warp) for bar in issued]
     beside = holds(instance, schedule, issued)
     expected += [(f"{h.resource} {h.port}", h.first_cycle, h.cycles, "resource", h.warp) for h in beside]
@@ -150,7 +150,7 @@ def test_the_document_obeys_its_schema_and_holds_bars_waits_and_gaps(case: Case)
     assert [tuple(bar.values()) for bar in told["bars"]] == list(issued)
     assert told["waits"] == [
         {key: value for key, value in wait._asdict().items() if key != "place" and (key, value) != ("cause", None)}
-        for wait in split(between, full(instance, issued))
+        for wait in between
     ]
     if instance.machine.partitions > 1:
         assert told["partition_of_warp"] == list(partitions(*case))

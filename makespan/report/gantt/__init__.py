@@ -1,0 +1,1 @@
+"""Gantt charts: one model of rows, bars and marks, and a renderer for files and one for pages."""
