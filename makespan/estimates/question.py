@@ -76,10 +76,10 @@ def kleimenov_popova(
     gpu: Gpu,
     rates: model.HitRates,
     *,
-    rule: str = "unroll2",
+    rule: LoopRule = "unroll2",
     eps: float = 1e-6,
     as_printed: bool = False,
-    sync_unit: str = "warps",
+    sync_unit: SyncUnit = "warps",
     measured: float | None = None,
 ) -> tuple[Estimate, model.PtxModel, model.StaticFixpointResult]:
     """Return the estimate by bandwidth fixed points (Kleimenov and Popova), its kernel model and its result.
@@ -89,8 +89,8 @@ def kleimenov_popova(
     """
     rules = model.Rules.as_printed(eps) if as_printed else model.Rules(eps)
     about: dict[str, Any] = {"loop_bounds": question.loop_bounds, **question.resources}
-    made = model.from_ptx(question.kernel, question.launch, gpu, rates, rule=LoopRule(rule), **about)
-    result = model.estimate(made.device, made.kernel, rules=rules, sync_unit=SyncUnit(sync_unit), measured_s=measured)
+    made = model.from_ptx(question.kernel, question.launch, gpu, rates, rule=rule, **about)
+    result = model.estimate(made.device, made.kernel, rules=rules, sync_unit=sync_unit, measured_s=measured)
     return explained_estimate(gpu, made, rates, result), made, result
 
 

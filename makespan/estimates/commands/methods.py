@@ -189,13 +189,13 @@ def hit_rates(l1pct: float | None, l2pct: float | None, worst_case_cache: bool) 
 
 
 def _expressions(model: "PtxModel") -> dict[str, str]:
-    from makespan.estimates.kleimenov_popova.thread_time import LoopRule, unrolled_times
+    from makespan.estimates.kleimenov_popova.thread_time import unrolled_times
 
     found: dict[str, str] = {}
     for thread in model.threads:
         which = "" if len(model.threads) == 1 else f"[warp {thread.warps[0]}]"
         found[f"time{which}(lat)"] = str(thread.time.cycles)
-        if model.rule is LoopRule.UNROLL2:
+        if model.rule == "unroll2":
             times = unrolled_times(thread.steps, model.timing)
             found |= {f"T2_{label}{which}(lat)": str(cycles) for label, cycles in times.items()}
     return found

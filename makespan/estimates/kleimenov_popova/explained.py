@@ -7,7 +7,6 @@ from makespan.estimates.kinds import LEVELS
 from makespan.estimates.kleimenov_popova.device import DELAY_RULES, PREFIX, Timing, delay_ways
 from makespan.estimates.kleimenov_popova.from_ptx import PtxModel, ThreadModel
 from makespan.estimates.kleimenov_popova.prediction import StaticFixpointResult
-from makespan.estimates.kleimenov_popova.thread_time import LoopRule
 from makespan.estimates.kleimenov_popova.waves import HitRates
 from makespan.estimates.profile import Coalescing
 from makespan.model.machine.gpus import Gpu
@@ -15,8 +14,8 @@ from makespan.model.machine.gpus import Gpu
 METHOD = "kleimenov-popova"
 MAX_TERMS = 20
 _RULES = {
-    LoopRule.UNROLL2: "two iterations from a fresh state, halved, for each trip; no back edge",
-    LoopRule.EXACT: "up to 64 iterations from the state at the entry, then the increment of the last 16",
+    "unroll2": "two iterations from a fresh state, halved, for each trip; no back edge",
+    "exact": "up to 64 iterations from the state at the entry, then the increment of the last 16",
 }
 
 
@@ -91,7 +90,7 @@ def _of_timing(gpu: Gpu, timing: Timing) -> Iterator[ModelQuantity]:
 
 
 def _of_kernel(model: PtxModel) -> Iterator[ModelQuantity]:
-    yield _given_quantity("loop rule", model.rule.value, note=_RULES[model.rule])
+    yield _given_quantity("loop rule", model.rule, note=_RULES[model.rule])
     note = f"of mem, where a warp touches more segments of {Coalescing().segment_bytes} bytes than a row would"
     for thread in model.threads:
         which = _warps(thread) if len(model.threads) > 1 else ""

@@ -64,7 +64,7 @@ def from_ptx(
     gpu: Gpu,
     hits: HitRates,
     *,
-    rule: LoopRule = LoopRule.UNROLL2,
+    rule: LoopRule = "unroll2",
     loop_bounds: Sequence[GivenBound] = (),
     **resources: Any,
 ) -> PtxModel:

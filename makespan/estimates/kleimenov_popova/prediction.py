@@ -186,7 +186,7 @@ def estimate(
     kernel: KernelModel,
     *,
     rules: Rules | None = None,
-    sync_unit: SyncUnit = SyncUnit.WARPS,
+    sync_unit: SyncUnit = "warps",
     measured_s: float | None = None,
 ) -> StaticFixpointResult:
     """Return the likely time of a launch of this kernel.

@@ -13,16 +13,18 @@ Source: A. A. Kleimenov and N. N. Popova, Computational Nanotechnology 8(1), 202
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from makespan.estimates.kleimenov_popova.device import Timing
 from makespan.estimates.kleimenov_popova.piecewise import PiecewiseLinear, RationalNumber
 from makespan.host.errors import UnsupportedError
 
+# Half the time of two iterations from a fresh state, for each trip, and no back edge, as in the paper; or up to 64
+# iterations from the state at the entry, with the back edge, and then the increment of the last 16.
+LoopRule: TypeAlias = Literal["unroll2", "exact"]
 UNROLLED = 2  # iterations whose time stands for all, as in the paper
-MAX_SIMULATED = 64  # iterations that LoopRule.EXACT follows one by one
+MAX_SIMULATED = 64  # iterations that the exact rule follows one by one
 PERIOD = 16  # the last of them, whose increment is extrapolated
 MAX_STEPS = 100_000
 
@@ -82,15 +84,6 @@ class Sequence:
         return tuple(loop for outer in own for loop in (outer, *outer.body.loops))
 
 
-class LoopRule(StrEnum):
-    """The rule by which the time of a loop follows from its body."""
-
-    # half the time of two iterations from a fresh state, for each trip; the back edge costs nothing (the paper)
-    UNROLL2 = "unroll2"
-    # up to 64 iterations from the state at the entry, then the increment of the last 16; the back edge counts
-    EXACT = "exact"
-
-
 class ThreadTime(NamedTuple):
     """The time of one thread: cycles as a function of `lat`, and the sum of its issue delays in cycles."""
 
@@ -98,10 +91,10 @@ class ThreadTime(NamedTuple):
     delay: RationalNumber
 
 
-def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UNROLL2) -> ThreadTime:
+def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = "unroll2") -> ThreadTime:
     """Return the time of a lone thread that executes a sequence.
 
-    Where `LoopRule.EXACT` extends a loop whose increments are not periodic yet, the result may fall at some latency;
+    Where the exact rule extends a loop whose increments are not periodic yet, the result may fall at some latency;
     its running maximum stands for it.
 
     Raises:
@@ -109,14 +102,14 @@ def thread_time(sequence: Sequence, timing: Timing, rule: LoopRule = LoopRule.UN
         UnsupportedError: more instructions than can be followed.
     """
     cycles = _Recurrence(timing, rule).run(sequence).time
-    executions = sequence.executions(with_back_edges=rule is LoopRule.EXACT)
+    executions = sequence.executions(with_back_edges=rule == "exact")
     delay = sum((count * timing.delay(single.kind) for single, count in executions.items()), start=Fraction(0))
     return ThreadTime(cycles.running_maximum(), delay)  # the fixed points need a time that never falls
 
 
 def unrolled_times(sequence: Sequence, timing: Timing) -> dict[str, PiecewiseLinear]:
     """Return the cycles of two iterations from a fresh state of every loop, by its label; inner loops come first."""
-    recurrence = _Recurrence(timing, LoopRule.UNROLL2)
+    recurrence = _Recurrence(timing, "unroll2")
     return {loop.label: recurrence.run(loop.body, trips=UNROLLED).time for loop in reversed(sequence.loops)}
 
 
@@ -141,19 +134,19 @@ class _Recurrence:
             for step in sequence.steps:
                 if isinstance(step, Single):
                     self._issue(step, state)
-                elif step.trips and self.rule is LoopRule.UNROLL2:
+                elif step.trips and self.rule == "unroll2":
                     self._unrolled(step, state)
                 elif step.trips:
                     self._simulated(step, state)
         return state
 
     def _issue(self, step: Single, state: _IssueState) -> None:
-        if step.is_back_edge and self.rule is LoopRule.UNROLL2:
+        if step.is_back_edge and self.rule == "unroll2":
             return
         self.steps_left -= 1
         if self.steps_left < 0:
             raise UnsupportedError(
-                f"more than {MAX_STEPS} instructions would be followed one by one; use --loop {LoopRule.UNROLL2}"
+                f"more than {MAX_STEPS} instructions would be followed one by one; use --loop unroll2"
             )
         issue = state.time
         for register in step.reads:

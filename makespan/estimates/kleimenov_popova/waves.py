@@ -10,9 +10,8 @@ Nanotechnology 8(1), 2021.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import isfinite
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from makespan.estimates.kleimenov_popova.device import GpuParameters, Levels
 from makespan.host.errors import InputError
@@ -20,6 +19,7 @@ from makespan.host.errors import InputError
 PROBES = (100.0, 400.0, 25600.0)  # latencies at which a time function is tried; the second is a typical one
 
 TimeFunction: TypeAlias = Callable[[float], float]
+SyncUnit: TypeAlias = Literal["warps", "threads"]  # in which the cost of a barrier counts the size of a block
 
 
 class HitRates(NamedTuple):
@@ -138,13 +138,6 @@ class KernelModel:
             raise InputError(f"threads per block must be at least 1, not {self.threads_per_block}")
 
 
-class SyncUnit(StrEnum):
-    """The unit in which the cost of a barrier counts the size of a block."""
-
-    WARPS = "warps"
-    THREADS = "threads"
-
-
 @dataclass(frozen=True, slots=True)
 class Load:
     """The warps that run on one SM in one wave, as the time and the bytes that they need.
@@ -163,7 +156,7 @@ class Load:
     @classmethod
     def of(cls, blocks: int, device: GpuParameters, kernel: KernelModel, unit: SyncUnit) -> "Load":
         """Return the load of an SM on which that many blocks run."""
-        size = kernel.threads_per_block if unit is SyncUnit.THREADS else len(kernel.warps)
+        size = kernel.threads_per_block if unit == "threads" else len(kernel.warps)
         barrier = device.departure_delay * (size - 1)  # the warps of a block leave a barrier one after another
         warps, count = [*kernel.warps] * blocks, device.processing_blocks
         return cls(

@@ -25,7 +25,7 @@ SAMPLES = ROOT / "ptx"
 
 
 def modelled(
-    body: str, *, block: str = "64", grid: str = "20", rule: str = "unroll2", bounds: str = "", **figures: float
+    body: str, *, block: str = "64", grid: str = "20", rule: LoopRule = "unroll2", bounds: str = "", **figures: float
 ) -> PtxModel:
     described = gpu(**figures)
     return from_ptx(
@@ -33,7 +33,7 @@ def modelled(
         launch(block, grid),
         described,
         HitRates(0.5, 0.25),
-        rule=LoopRule(rule),
+        rule=rule,
         loop_bounds=[given_bound(text) for text in bounds.split()],
         registers=32,
     )
@@ -187,7 +187,7 @@ def test_a_loop_that_nests_too_many_steps_is_refused_in_exact_mode_only() -> Non
         modelled(body, rule="exact", bounds="OUTER=20000 INNER=20000")
 
 
-@pytest.mark.parametrize("rule", list(LoopRule))
+@pytest.mark.parametrize("rule", ["unroll2", "exact"])
 @pytest.mark.parametrize("file", sorted(SAMPLES.glob("*.ptx")), ids=lambda file: file.stem)
 def test_every_sample_kernel_has_an_estimate(file: Path, rule: LoopRule) -> None:
     module, described = ptx.read(file), gpu()

@@ -18,8 +18,7 @@ from makespan.estimates.kleimenov_popova import (
 )
 from makespan.estimates.kleimenov_popova.device import LaunchLine, Timing
 from makespan.estimates.kleimenov_popova.prediction import relative_error
-from makespan.estimates.kleimenov_popova.thread_time import LoopRule, Repeat, Sequence, thread_time, unrolled_times
-from makespan.estimates.kleimenov_popova.waves import SyncUnit
+from makespan.estimates.kleimenov_popova.thread_time import Repeat, Sequence, thread_time, unrolled_times
 from makespan.estimates.microbench import fit
 from makespan.estimates.microbench.fit import Parameter
 from makespan.estimates.microbench.samples import MicrobenchSample
@@ -94,7 +93,7 @@ def test_figure_3_has_the_published_times(name: str) -> None:
     assert thread_time(loop, known).cycles(0) == Fraction(figure.unrolled)
     assert {label: str(cycles) for label, cycles in unrolled_times(loop, known).items()} == {"LOOP": str(took[1])}
     exact = {  # this body has no back edge
-        trips: thread_time(Sequence((Repeat("LOOP", BODY, trips),)), known, LoopRule.EXACT).cycles(0)
+        trips: thread_time(Sequence((Repeat("LOOP", BODY, trips),)), known, "exact").cycles(0)
         for trips in (15, 64, 65, 1000)  # beyond 64 iterations the steady increment is extended
     }
     assert exact == {trips: figure.exact + (trips - 15) * figure.steady for trips in exact}
@@ -112,13 +111,13 @@ def test_figure_3_with_the_back_edge_counted() -> None:
             launch("32", "1"),
             gpu(latency_f64=8, delay_f64=2),
             HitRates(0, 0),
-            rule=LoopRule.EXACT,
+            rule="exact",
         )
         .threads[0]
         .steps.loops[0]
         for trips in (1, 2, 15)
     ]
-    took = [thread_time(Sequence((loop,)), timing("B"), LoopRule.EXACT).cycles(0) for loop in found]
+    took = [thread_time(Sequence((loop,)), timing("B"), "exact").cycles(0) for loop in found]
     assert took == [27, 58, 461]
 
 
@@ -208,7 +207,7 @@ def test_intermediate_values_of_the_worked_examples() -> None:
 
 def test_barriers_cost_more_if_the_block_counts_in_threads() -> None:
     """1325 has one departure delay of 10 for the second warp; counted in threads it has 63."""
-    assert estimate(device(), alike(), sync_unit=SyncUnit.THREADS).waves[0].time == pytest.approx(1315 + 630)
+    assert estimate(device(), alike(), sync_unit="threads").waves[0].time == pytest.approx(1315 + 630)
 
 
 @pytest.mark.parametrize(("eps", "expected"), [(1, 10238.693677), (1e-3, 10239.999159)])
