@@ -76,19 +76,12 @@ def kernels() -> Iterator[tuple[str, InstructionKind, int]]:
         yield from ((form, kind, length) for form in link.forms for length in LENGTHS)
 
 
-def body(form: str, kind: InstructionKind, length: int) -> list[str]:
-    """Return a chain or stream of a class, as `chain_text` makes it.
-
-    The caller passes in `memory` the address of four 64-bit words that hold their own addresses, and has 32 shared
-    words that hold their own offsets, at shared address 0.
-    """
-    return chain_text(form, LINKS[kind], length)
-
-
 def chain_text(form: str, link: Link, length: int, *, in_rounds: bool = False) -> list[str]:
     """Return the PTX between two clock reads, `start` and `stop`; it needs registers seed, zero, memory and result.
 
-    The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is.
+    The caller passes 0 in `zero`. Lanes differ: an assembler knows what uniform is. For loads, it passes in `memory`
+    the address of four 64-bit words that hold their own addresses, and has 32 shared words that hold their own offsets,
+    at shared address 0.
 
     Args:
         in_rounds: repeat it as often as a register `rounds` says, in a loop, across whose end no instruction is moved:

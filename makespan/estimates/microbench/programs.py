@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from makespan.estimates.kinds import MAX_BLOCK_WARPS
-from makespan.estimates.microbench.chains import body, kernels
+from makespan.estimates.microbench.chains import LINKS, chain_text, kernels
 from makespan.host.errors import InputError
 
 ProgramLanguage = Literal["cuda", "opencl"]
@@ -175,7 +175,7 @@ def instructions_source(language: ProgramLanguage) -> dict[str, str]:
         raise InputError("the benchmark latency has no program in opencl; take --emit cuda")
     made = [(form, kind, count, f"{form}_{kind}_{count}") for form, kind, count in kernels()]
     text = "".join(
-        fill_template("chain.cu", name=name, body=quoted_ptx(body(form, kind, count)))
+        fill_template("chain.cu", name=name, body=quoted_ptx(chain_text(form, LINKS[kind], count)))
         for form, kind, count, name in made
     )
     tests = "\n".join(f'        {{"{form}", "{kind}", {count}, {name}}},' for form, kind, count, name in made)

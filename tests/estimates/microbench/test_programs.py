@@ -12,7 +12,7 @@ import pytest
 
 from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.microbench import programs, samples
-from makespan.estimates.microbench.chains import LENGTHS, LINKS, body, kernels
+from makespan.estimates.microbench.chains import LENGTHS, LINKS, chain_text, kernels
 from makespan.estimates.microbench.on_opencl import measure_memory, measure_throughput
 from makespan.estimates.microbench.programs import UNROLLED, Chase, MemoryPlan, ProgramLanguage, operations
 from makespan.estimates.microbench.samples import LAUNCH
@@ -109,7 +109,7 @@ def test_the_opencl_kernels_of_throughput_run_and_take_time(opencl_device: Opene
 
 def test_the_chains_have_the_lengths_that_they_say() -> None:
     """As PTX kernels, without the compiler that makes them: each instruction is of its class."""
-    several = ((form, name, n, "\n".join(body(form, name, n))) for form, name, n in kernels())
+    several = ((form, name, n, "\n".join(chain_text(form, LINKS[name], n))) for form, name, n in kernels())
     entries = "".join(f".visible .entry {form}_{name}_{n}()\n{{\n{text}\n}}\n" for form, name, n, text in several)
     module = ptx.parse(".version 7.0\n.target sm_75\n.address_size 64\n" + entries, "latency.ptx")
     found = {
@@ -130,7 +130,7 @@ def test_instructions_of_a_chain_wait_for_each_other_and_those_of_a_stream_do_no
         if form not in LINKS[name].forms:
             continue
         written: dict[str, int] = {}
-        for row in body(form, name, 64):
+        for row in chain_text(form, LINKS[name], 64):
             match = re.match(r"\S+ (\w+), (.*);", row)
             if match is None or row.startswith(".reg") or match[1] in ("t", "v", "w", "r", "a", "b"):
                 continue
