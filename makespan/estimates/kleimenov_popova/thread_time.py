@@ -160,8 +160,8 @@ class _Recurrence:
         two = self.run(loop.body, trips=UNROLLED)  # from a fresh state, whatever is ready at the entry
         state.time = state.time.plus(two.time, Fraction(loop.trips, UNROLLED))
         for register, ready in two.ready.items():
-            left_over = ready.plus(two.time, -1).maximum(PiecewiseLinear())
-            state.ready[register] = state.time.plus(left_over)
+            # what is ready before the end of the loop holds up nothing, so the published max(0, ...) needs no code
+            state.ready[register] = state.time.plus(ready.plus(two.time, -1))
 
     def _simulated(self, loop: Repeat, state: _IssueState) -> None:
         count = min(loop.trips, MAX_SIMULATED)
