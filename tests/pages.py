@@ -188,19 +188,18 @@ Row = list[tuple[int, int, str, str, int | None, int | None]]
 
 def rows(drawn: dict[str, Any]) -> list[Row]:
     """Per warp: first cycle, cycles, why, class, place and port of every stretch, as the page tells them."""
-    told = {key: iter(numbers(value)) for key, value in drawn["rows"].items()}
-    found = []
-    for size in told["stretches"]:
-        row: Row = []
-        now, place = 0, -1
-        for _ in range(size):
-            kind = drawn["kinds"][next(told["kind"])]
-            if kind["why"] == "issues":
-                place += next(told["place"])
-                row.append((now, 1, kind["why"], kind["unit"], place, next(told["port"])))
-            else:
-                row.append((now, next(told["cycles"]), kind["why"], kind["unit"], None, None))
-            now += row[-1][1]
-        found.append(row)
-    assert all(not list(rest) for rest in told.values())
+    warps = (row for row in drawn["rows"] if row["warp"] is not None)
+    return [spans(drawn, row) for row in sorted(warps, key=lambda row: row["warp"])]
+
+
+def spans(drawn: dict[str, Any], row: dict[str, Any]) -> Row:
+    """The same of one row, of a warp or a port."""
+    columns = [numbers(row[key]) for key in ("kind", "gap", "cycles", "place", "port")]
+    found: Row = []
+    now, place = 0, -1
+    for number, gap, cycles, step, port in zip(*columns, strict=True):
+        kind, first, place = drawn["kinds"][number], now + gap, place + step
+        issues = kind["why"] == "issues"
+        found.append((first, cycles, kind["why"], kind["unit"], place if issues else None, port if issues else None))
+        now = first + cycles
     return found

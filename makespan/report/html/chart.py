@@ -4,19 +4,20 @@ Long lists of whole numbers are encoded as short texts (`encode_column`), so tha
 script can decode them at once.
 """
 
+import sys
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
-from typing import Any, NamedTuple
+from itertools import chain, groupby, pairwise
+from typing import Any
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER
-from makespan.model.schedule import Schedule
-from makespan.report.gantt.chart import IDLE
+from makespan.report.gantt.chart import IDLE, GanttLook
+from makespan.report.gantt.svg import TILES
 from makespan.report.lines import make_visible
-from makespan.report.schedule.activity import Bar, IdleGap, ResourceHold, Wait, Why, lanes, partitions
-from makespan.report.schedule.picture import span_look
+from makespan.report.schedule.activity import Bar, ScheduleTrace, Why, lanes
+from makespan.report.schedule.picture import ScheduleSpan, SpanRows, lane_rows, span_look, warp_rows
 
 PLAIN, RUNS = "p", "r"
 
@@ -68,7 +69,6 @@ MOST_STRETCHES = 1_500_000
 """The most stretches of a page. More would make it too large for a browser."""
 MOST_WARPS = 1024
 MOST_BUCKETS = 300
-_PATTERNS = {"": "", "/": "slash", ".": "dots", "x": "cross", "-": "lines", "+": "grid", "\\": "back"}
 
 _OF_ALL_CLASSES: dict[Why | None, str] = {
     Why.STALLED: "stalled: a latency or stall passes",
@@ -81,92 +81,76 @@ ISSUES = "issues"
 """The word that stands for the reason of a wait if a warp issues."""
 
 
-class WarpStretch(NamedTuple):
-    """A stretch of cycles in which one warp does one thing. `place` and `port` are None if it issues nothing."""
-
-    first_cycle: int
-    cycles: int
-    why: Why | None
-    unit: str
-    place: int | None
-    port: int | None
-
-
-StretchRows = Sequence[Sequence[WarpStretch]]
-
-
-class TracedSchedule(NamedTuple):
-    """A schedule as it is drawn: bars, idle gaps of ports, and all stretches of a warp in the order of time."""
-
-    bars: Sequence[Bar]
-    gaps: Sequence[IdleGap]
-    rows: StretchRows
-
-
-def stretches(warps: int, bars: Iterable[Bar], waits: Iterable[Wait]) -> StretchRows:
-    """Return, for every warp, its stretches until it has finished, without holes and overlaps.
-
-    Raises:
-        ValueError: the bars and waits leave a hole.
-    """
-    rows: list[list[WarpStretch]] = [[] for _ in range(warps)]
-    for bar in bars:
-        rows[bar.warp].append(WarpStretch(bar.first_cycle, 1, None, bar.unit, bar.place, bar.port))
-    for wait in waits:
-        rows[wait.warp].append(WarpStretch(wait.first_cycle, wait.cycles, wait.why, wait.unit, None, None))
-    for warp, row in enumerate(rows):
-        row.sort(key=lambda stretch: stretch.first_cycle)
-        # a hole or an overlap would be an error of the activities: no page may hide it
-        reached = 0
-        for stretch in row:
-            if stretch.first_cycle != reached:
-                raise ValueError(f"warp {warp} does nothing known in cycle {reached}")
-            reached += stretch.cycles
-    return rows
-
-
-def chart_data(instance: Instance, schedule: Schedule, traced: TracedSchedule) -> dict[str, Any]:
+def chart_data(trace: ScheduleTrace) -> dict[str, Any]:
     """Return the chart as plain data. `omitted` is the reason if there is none.
 
-    `rows` holds columns (see `encode_column`) over all stretches of all warps, warp after warp: `stretches` per warp,
-    then of each stretch its `kind`, an index into `kinds`; of each wait its `cycles` (issuing takes one); of each
-    instruction the difference of its `place` to the one before it, of -1 for the first, and its `port`. `home` is the
-    partition of each warp and port, None where all share it or there is one.
+    `rows` are those of the pictures, but for each port and warp. A row holds columns (see `encode_column`) over its
+    stretches in the order of time: `kind`, an index into `kinds`; `gap`, the cycles since the one before it; `cycles`;
+    `who`, its warp, or -1; the difference of its `place` to the one before it, 0 where nothing is issued and the first
+    to -1; and the `port` that an issue takes.
     """
-    count = sum(map(len, traced.rows))
+    instance = trace.instance
+    count = len(trace.bars) + len(trace.waits)
     if instance.warps > MOST_WARPS:
         return {"omitted": f"{instance.warps} warps are more rows than the {MOST_WARPS} that a page holds"}
     if count > MOST_STRETCHES:
         return {"omitted": f"{count} stretches are more than the {MOST_STRETCHES} that a page holds"}
     units = tuple(instance.machine.capacities)
-    homes: dict[str, list[int | None]] = {name: [] for name in (*units, *(r.name for r in instance.machine.resources))}
-    for lane in lanes(instance.machine):
-        homes[lane.name].append(lane.partition)
-    home = encode_column(partitions(instance, schedule)) if instance.machine.partitions > 1 else None
+    lanes, warps = lane_rows(trace, sys.maxsize), warp_rows(trace, sys.maxsize)
     kinds = sorted(
         # classes without an issue keep their kind, so that the legend names all classes of the machine
-        {(stretch.why, stretch.unit) for row in traced.rows for stretch in row} | {(None, unit) for unit in units},
+        {(span.why, span.unit) for of in (lanes, warps) for span in of.spans} | {(None, unit) for unit in units},
         key=lambda kind: (kind[0] is not None, str(kind[0]), (*units, BARRIER).index(kind[1])),
     )
+    numbers = {kind: number for number, kind in enumerate(kinds)}
     return {
         "omitted": None,
-        "makespan": schedule.makespan,
+        "makespan": trace.schedule.makespan,
         "idle": {"colour": IDLE},
-        "units": [
-            {"name": unit.name, "capacity": len(homes[unit.name]), "interval": unit.interval, "home": homes[unit.name]}
-            for unit in instance.machine.units
-        ],
+        "units": list(units),
         "kinds": [_kind_data(why, unit) for why, unit in kinds],
         "legend": list(_legend_entries(kinds)),
         "warps": {
             "group": encode_column(instance.group_of_warp()),
             "block": encode_column(instance.block_of_warp()),
-            "home": home,
         },
-        "rows": _row_columns(traced.rows, {kind: number for number, kind in enumerate(kinds)}),
-        "lacking": _lacking_columns(traced.gaps, units),
-        **_origin_lines(instance, traced.bars),
+        "rows": [*_row_columns(lanes, numbers), *_row_columns(warps, numbers, by_warp=True)],
+        **_origin_lines(instance, trace.bars),
     }
+
+
+def _row_columns(
+    shown: SpanRows, numbers: dict[tuple[Why | None, str], int], *, by_warp: bool = False
+) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each row.
+
+    Raises:
+        ValueError: the stretches of a warp leave a hole.
+    """
+    of_row: list[list[ScheduleSpan]] = [[] for _ in shown.rows]
+    for span in sorted(shown.spans, key=lambda span: span.first_cycle):
+        of_row[span.row].append(span)
+    for row, spans in zip(shown.rows, of_row, strict=True):
+        ends = [0, *(span.first_cycle + span.cycles for span in spans)]
+        gaps = [span.first_cycle - end for span, end in zip(spans, ends, strict=False)]
+        # a hole or an overlap would be an error of the activities: no page may hide it
+        if any(gap < 0 or (by_warp and gap) for gap in gaps):
+            raise ValueError(f"{row.label} does nothing known in some cycle, or two things at once")
+        places, issued = list[int](), -1
+        for span in spans:
+            places.append(issued := span.place if by_warp and span.place is not None else issued)
+        yield {
+            "name": row.label,
+            "warp": spans[0].warp if by_warp else None,
+            "group": row.group,
+            "kind": encode_column([numbers[span.why, span.unit] for span in spans]),
+            "gap": encode_column(gaps),
+            "cycles": encode_column([span.cycles for span in spans]),
+            "who": encode_column([-1 if span.warp is None else span.warp for span in spans]),
+            # the first place, 0, is a step of 1 like most others
+            "place": encode_column([place - before for before, place in pairwise([-1, *places])]),
+            "port": encode_column([span.port or 0 for span in spans]),
+        }
 
 
 def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
@@ -175,7 +159,7 @@ def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
         "why": ISSUES if why is None else str(why),
         "unit": unit,
         "colour": look.face,
-        "pattern": _PATTERNS[look.hatch[:1]],
+        "tile": TILES[look.hatch[0]] if look.hatch else "",
         "line": look.line,
         "ink": look.ink,
         "words": describe_stretch(why, unit),
@@ -183,12 +167,11 @@ def _kind_data(why: Why | None, unit: str) -> dict[str, Any]:
 
 
 def _legend_entries(kinds: Iterable[tuple[Why | None, str]]) -> Iterator[dict[str, Any]]:
-    shown = set()
+    shown = dict[GanttLook, str]()
     for why, unit in kinds:
-        look = span_look(why, unit)
-        if look not in shown:
-            shown.add(look)
-            yield {**_kind_data(why, unit), "words": _OF_ALL_CLASSES.get(why, describe_stretch(why, unit))}
+        shown.setdefault(span_look(why, unit), _OF_ALL_CLASSES.get(why, describe_stretch(why, unit)))
+    shown[GanttLook(IDLE)] = "idle port: no warp is ready for it"
+    yield from ({"look": look, "words": words} for look, words in shown.items())
 
 
 def describe_stretch(why: Why | None, unit: str) -> str:
@@ -203,32 +186,6 @@ def describe_stretch(why: Why | None, unit: str) -> str:
         Why.SLOT: f"ready for {unit}, no issue slot left",
         Why.BARRIER: "waits at a barrier",
     }[why]
-
-
-def _row_columns(rows: StretchRows, number: dict[tuple[Why | None, str], int]) -> dict[str, str]:
-    issued = [[stretch for stretch in row if stretch.place is not None] for row in rows]
-    steps = [
-        step for row in issued for step in differences((stretch.place or 0) + 1 for stretch in row)
-    ]  # so that the first place, 0, is a step of 1 like most others
-    return {
-        "stretches": encode_column([len(row) for row in rows]),
-        "kind": encode_column([number[stretch.why, stretch.unit] for row in rows for stretch in row]),
-        "cycles": encode_column([stretch.cycles for row in rows for stretch in row if stretch.why is not None]),
-        "place": encode_column(steps),
-        "port": encode_column([stretch.port or 0 for row in issued for stretch in row]),
-    }
-
-
-def _lacking_columns(gaps: Iterable[IdleGap], units: Sequence[str]) -> dict[str, str]:
-    """Return the idle times of ports for which a warp is ready: it lacks an issue slot, or (1) a resource."""
-    found = [gap for gap in gaps if gap.why is not Why.NOBODY]
-    return {
-        "resource": encode_column([int(gap.why is Why.RESOURCE) for gap in found]),
-        "unit": encode_column([units.index(gap.unit) for gap in found]),
-        "port": encode_column([gap.port for gap in found]),
-        "first_cycle": encode_column(differences(gap.first_cycle for gap in found)),
-        "cycles": encode_column([gap.cycles for gap in found]),
-    }
 
 
 def _origin_lines(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
@@ -259,26 +216,20 @@ def _origin_lines(instance: Instance, bars: Iterable[Bar]) -> dict[str, Any]:
     }
 
 
-def occupancy_data(
-    instance: Instance,
-    makespan: int,
-    bars: Iterable[Bar],
-    holds: Iterable[ResourceHold] = (),
-    *,
-    most_buckets: int = MOST_BUCKETS,
-) -> dict[str, Any]:
+def occupancy_data(trace: ScheduleTrace, *, most_buckets: int = MOST_BUCKETS) -> dict[str, Any]:
     """Return the port-cycles of every class and resource that are held in each bucket.
 
     All buckets but the last are equal.
     """
     # buckets keep the size of the page independent of the makespan
+    instance, makespan = trace.instance, trace.schedule.makespan
     width = -(-makespan // most_buckets)
     buckets = range(0, makespan, width)
     ports = Counter(lane.name for lane in lanes(instance.machine))
     held = {each.name: [0] * len(buckets) for each in instance.machine.ports}
     stretches = chain(
-        ((bar.unit, bar.first_cycle, bar.cycles) for bar in bars),
-        ((hold.resource, hold.first_cycle, hold.cycles) for hold in holds),
+        ((bar.unit, bar.first_cycle, bar.cycles) for bar in trace.bars),
+        ((hold.resource, hold.first_cycle, hold.cycles) for hold in trace.holds),
     )
     for name, first, cycles in stretches:
         end = min(first + cycles, makespan)  # what is held past the end is not drawn
@@ -300,18 +251,19 @@ def occupancy_data(
     }
 
 
-def warp_rows(instance: Instance, rows: StretchRows) -> Iterator[dict[str, Any]]:
-    """Yield what every warp spends its cycles on until it has finished."""
-    blocks, groups = instance.block_of_warp(), instance.group_of_warp()
-    for warp, row in enumerate(rows):
-        spent = Counter[Why | None]()
-        for stretch in row:
-            spent[stretch.why] += stretch.cycles
+def warp_table(trace: ScheduleTrace, most: int) -> Iterator[dict[str, Any]]:
+    """Yield what every warp spends its cycles on until it has finished, for the first `most` warps."""
+    spent = [Counter[str]() for _ in range(trace.instance.warps)]
+    for bar in trace.bars:
+        spent[bar.warp]["instructions"] += 1
+    for wait in trace.waits:
+        spent[wait.warp][str(wait.why)] += wait.cycles
+    blocks, groups = trace.instance.block_of_warp(), trace.instance.group_of_warp()
+    for warp, own in enumerate(spent[:most]):
         yield {
             "warp": warp,
             "block": blocks[warp],
             "group": groups[warp],
-            "instructions": spent[None],
-            **{str(why): spent[why] for why in Why if why is not Why.NOBODY},
-            "finish_cycle": sum(spent.values()),
+            **{what: own[what] for what in ("instructions", *(str(why) for why in Why if why is not Why.NOBODY))},
+            "finish_cycle": own.total(),
         }

@@ -18,7 +18,7 @@ from makespan.report import simulation
 from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import describe_chart, gpu_chart
 from makespan.report.gpu.text import explain_bound
-from makespan.report.html.chart import StretchRows, TracedSchedule, chart_data, occupancy_data, stretches, warp_rows
+from makespan.report.html.chart import chart_data, occupancy_data, warp_table
 from makespan.report.html.page import render_gpu_page
 from makespan.report.lines import make_visible
 from makespan.report.policy_gap import gap_summary
@@ -102,7 +102,6 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
     result = gap.result
     trace = ScheduleTrace.of(result.instance, result.witness)
     instance, witness = trace.instance, trace.schedule
-    rows = stretches(instance.warps, trace.bars, trace.waits)
     explained, name = explain_trace(trace), pessimistic_name(instance.machine, runs_ahead=instance.runs_ahead)
     costs = kernel_costs(instance, trace.bars, trace.waits, context.kernel, _texts(context.inputs))
     content: dict[str, Any] = {
@@ -121,13 +120,17 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
         "instance": _instance(instance),
         "machine": machine_data(instance.machine, context.machine),
-        "occupancy": occupancy_data(instance, witness.makespan, trace.bars, trace.holds),
-        "warps": _warps(instance, rows),
+        "occupancy": occupancy_data(trace),
+        "warps": {
+            "listed": list(warp_table(trace, MOST_TABLE_ROWS)),
+            "left_out": max(0, instance.warps - MOST_TABLE_ROWS),
+            "more": instance.is_multiprocessor,
+        },
         "costs": None if costs is None else _costs(costs),
         "curve": None if context.curve is None else list(map(_point, context.curve)),
         "curve_missing": list(context.missing),
         "letters": timeline_text(instance, witness, width=_COLUMNS_OF_LETTERS),
-        "chart": chart_data(instance, witness, TracedSchedule(trace.bars, trace.gaps, rows)),
+        "chart": chart_data(trace),
         "inputs": list(map(input_data, context.inputs)),
         "bundle_sha256": evidence,
         "commands": [{"what": what, "line": make_visible(line)} for what, line in context.commands],
@@ -229,12 +232,6 @@ def machine_data(machine: Machine, file: MachineFile | None) -> dict[str, Any]:
             for datum in file.data
         ],
     }  # fmt: skip
-
-
-def _warps(instance: Instance, rows: StretchRows) -> dict[str, Any]:
-    listed = list(warp_rows(instance, rows[:MOST_TABLE_ROWS]))
-    more = instance.is_multiprocessor
-    return {"listed": listed, "left_out": instance.warps - len(listed), "more": more}
 
 
 def _costs(table: KernelCosts) -> dict[str, Any]:

@@ -31,11 +31,13 @@ from makespan.model.strings import NamedInstance
 from makespan.proof.bounds import any_units
 from makespan.proof.engines import solve
 from makespan.proof.policy_gap import PolicyGap, enclosing
+from makespan.report.gantt.svg import TILES
 from makespan.report.html import PageContext, PageInput, marks, page_data, render_page
-from makespan.report.html.chart import TracedSchedule, chart_data, encode_column, occupancy_data, stretches, warp_rows
+from makespan.report.html.chart import chart_data, encode_column, occupancy_data, warp_table
 from makespan.report.lines import make_visible
 from makespan.report.result.document import result_document
-from makespan.report.schedule.activity import bars, gaps, holds, waits
+from makespan.report.schedule.activity import ScheduleTrace
+from makespan.report.schedule.picture import lane_rows
 from makespan.verify import Outcome, Verdict, digest
 from tests.forgery import certificate
 from tests.pages import (
@@ -52,6 +54,7 @@ from tests.pages import (
     read,
     rows,
     slow,
+    spans,
 )
 from tests.report.schedule.cases import Case, cases
 
@@ -177,16 +180,17 @@ def test_between_the_points_of_a_curve_nothing_is_drawn() -> None:
 def test_the_legend_shows_the_hatches_of_the_chart() -> None:
     instance = Instance.of("CS|S", 3, Machine.of({"C": 1, "S": 1}))
     schedule = run(instance, "lrr")
-    told = chart_data(instance, schedule, traced(instance, schedule))
-    assert {kind["words"]: kind["pattern"] for kind in told["kinds"]} == {
-        "issues to C": "", "issues to S": "slash", "ready, waits for a port of C": "",
-        "ready, waits for a port of S": "slash", "waits at a barrier": "back",
+    told = chart_data(ScheduleTrace.of(instance, schedule))
+    assert {kind["words"]: kind["tile"] for kind in told["kinds"]} == {
+        "issues to C": "", "issues to S": TILES["/"], "ready, waits for a port of C": "",
+        "ready, waits for a port of S": TILES["/"], "waits at a barrier": TILES["\\"],
     }  # fmt: skip
-    for each in told["legend"]:
+    *shown, idle = told["legend"]
+    assert idle["words"].startswith("idle port")
+    for each in shown:
         (kind,) = (kind for kind in told["kinds"] if kind["words"] == each["words"])
-        assert {key: each[key] for key in ("colour", "pattern", "line")} == {
-            key: kind[key] for key in ("colour", "pattern", "line")
-        }
+        face, hatch, line = each["look"]
+        assert (kind["colour"], kind["line"], kind["tile"]) == (face, line, TILES[hatch[0]] if hatch else "")
 
 
 def test_a_page_has_the_structure_that_screen_readers_need() -> None:
@@ -284,24 +288,34 @@ def test_a_column_is_read_as_it_was_written(values: list[int]) -> None:
     assert numbers(encode_column(values)) == values
 
 
-def traced(instance: Instance, schedule: Schedule) -> TracedSchedule:
-    issued = bars(instance, schedule)
-    between = waits(instance, schedule, issued)
-    idle = gaps(instance, schedule, issued, between)
-    return TracedSchedule(issued, idle, stretches(instance.warps, issued, between))
-
-
 @settings(max_examples=150)
 @given(cases())
 def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
     instance, schedule = case
-    found = traced(instance, schedule)
-    drawn = rows(chart_data(instance, schedule, found))
+    found = ScheduleTrace.of(instance, schedule)
+    data = chart_data(found)
+    drawn = rows(data)
     issued = [(warp, stretch) for warp, row in enumerate(drawn) for stretch in row if stretch[2] == "issues"]
     ops = sorted((first, warp, place) for warp, (first, _, _, _, place, _) in issued)
     assert ops == [tuple(op) for op in schedule.ops(instance)]
     on_ports = {(first, warp, unit, port) for warp, (first, _, _, unit, _, port) in issued}
     assert on_ports == {(bar.first_cycle, bar.warp, bar.unit, bar.port) for bar in found.bars}
+    for row in (row for row in data["rows"] if row["warp"] is not None):
+        assert set(numbers(row["who"])) == {row["warp"]}
+    lanes = lane_rows(found, 10**9)
+    told_lanes = Counter(
+        (row["name"], first, cycles, why, unit, who)
+        for row in data["rows"]
+        if row["warp"] is None
+        for (first, cycles, why, unit, *_), who in zip(spans(data, row), numbers(row["who"]), strict=True)
+    )
+    assert told_lanes == Counter(
+        (
+            lanes.rows[s.row].label, s.first_cycle, s.cycles, "issues" if s.why is None else str(s.why), s.unit,
+            -1 if s.warp is None else s.warp,
+        )
+        for s in lanes.spans
+    )  # fmt: skip
     told = Counter[str]()
     for row in drawn:
         for _, cycles, why, *_ in row:
@@ -322,9 +336,9 @@ def test_the_chart_of_a_page_is_the_schedule(case: Case) -> None:
 @given(cases(), st.integers(1, 12))
 def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
     instance, schedule = case
-    issued = bars(instance, schedule)
-    beside = holds(instance, schedule, issued)
-    use = occupancy_data(instance, schedule.makespan, issued, beside, most_buckets=most)
+    trace = ScheduleTrace.of(instance, schedule)
+    issued, beside = trace.bars, trace.holds
+    use = occupancy_data(trace, most_buckets=most)
     width, held = use["bucket_cycles"], Counter[tuple[str, int]]()
     stretches = [(bar.unit, bar.first_cycle, bar.cycles) for bar in issued]
     for name, first, cycles in [*stretches, *((hold.resource, hold.first_cycle, hold.cycles) for hold in beside)]:
@@ -341,7 +355,7 @@ def test_the_occupancy_is_that_of_the_schedule(case: Case, most: int) -> None:
 @given(cases())
 def test_the_table_of_warps_is_that_of_the_schedule(case: Case) -> None:
     instance, schedule = case
-    table = list(warp_rows(instance, traced(instance, schedule).rows))
+    table = list(warp_table(ScheduleTrace.of(instance, schedule), instance.warps))
     assert max(row["finish_cycle"] for row in table) == schedule.makespan
     counts = statistics(instance, schedule).warps
     assert sum(schedule.makespan - row["finish_cycle"] for row in table) == counts.finished
@@ -361,7 +375,7 @@ def test_a_place_is_told_with_the_line_that_it_comes_from() -> None:
     places = (ProgramPlace("C", (1, 2)), ProgramPlace("L", (2,)), ProgramPlace("C", (3,)))
     instance = Instance.of(Program(places, origins=origins), 1)
     schedule = Schedule(((0,), (0,)), ((0, 2),))
-    drawn = chart_data(instance, schedule, traced(instance, schedule))
+    drawn = chart_data(ScheduleTrace.of(instance, schedule))
     (known,) = drawn["places"]
     assert list(accumulate(numbers(known["place"]))) == [0, 2]
     assert numbers(known["line"]) == [0, 0]
