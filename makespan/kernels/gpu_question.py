@@ -5,14 +5,16 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from makespan.host.errors import InputError, MissingInput, prefix_errors
 from makespan.kernels import ptx, sass
 from makespan.kernels.dram import dram_service
 from makespan.kernels.launch_file import read_launches
 from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, launch_kernel
-from makespan.kernels.residency import given_shares
+from makespan.kernels.residency import RESIDENT, given_shares
 from makespan.model import assumptions
+from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
 from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
 from makespan.model.machine.gpus import Gpu
@@ -80,16 +82,8 @@ def of_kernel(
     block_warps = known.launch.warps_per_block or max(known.question.counts or (0,))
     block = _block(known, chosen, room.missing_on_gpu(block_warps, limits))
     resident, told = room.on_gpu(sum(warps for _, warps in block), blocks, limits)
-    served = dram_service([block], [blocks], [min(blocks, sms * resident)], [kernel.question.latencies], card)
-    return GpuInstance.of(
-        assuming(block, *told, *served.told, *served.doubts[0]),
-        blocks,
-        chosen,
-        sms=sms,
-        resident=resident,
-        dispatch=dispatch_cycles(card),
-        dram=served.busy,
-    )
+    share = {RESIDENT.field: ResourceShare(1, resident, RESIDENT.what)}
+    return _on_gpu([_LaunchedBlocks(block, blocks, kernel.question.latencies, share, told)], chosen, sms, card)
 
 
 def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
@@ -163,33 +157,52 @@ def of_kernels(
     Raises:
         InputError: as of `of_kernel`, with the name of the launch; or what blocks take of an SM is not known.
     """
-    counts, blocks, shares = [], [], []
+    counts, parts = [], []
     for launch in launches:
         with prefix_errors(f"launch {launch.name}"):
             counts.append(_blocks(launch.kernel, card))
-    for launch in launches:
+    for launch, count in zip(launches, counts, strict=True):
         with prefix_errors(f"launch {launch.name}"):
             known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
-            blocks.append(_block(known, machine, known.residency.missing_shared if room is None else ()))
-            shares.append(_shares(launch, sum(warps for _, warps in blocks[-1]), card, room))
+            block = _block(known, machine, known.residency.missing_shared if room is None else ())
+            shares = _shares(launch, sum(warps for _, warps in block), card, room)
+            parts.append(_LaunchedBlocks(block, count, launch.kernel.question.latencies, shares))
     if room is None:
-        _check_registers(launches, shares, card)
+        _check_registers(launches, [part.shares for part in parts], card)
+    # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
+    tell = assumptions.residency if room is None else assumptions.given_room
+    told = []
+    for launch, part in zip(launches, parts, strict=True):
+        taken = ", ".join(f"{one.takes} of {one.room} {one.unit}" for one in part.shares.values() if one.takes)
+        said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
+        told.append(part._replace(told=(tell(said),)))
+    return _on_gpu(told, machine, sms, card)
+
+
+class _LaunchedBlocks(NamedTuple):
+    """The blocks of a launch: how many, the latencies that the user gives, and what a block takes of an SM, and why."""
+
+    block: BlockPrograms
+    launched: int
+    latencies: Mapping[str, GivenRange]
+    shares: dict[str, ResourceShare]
+    told: tuple[Assumption, ...] = ()
+
+
+def _on_gpu(parts: Sequence[_LaunchedBlocks], machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
+    """Return launches that are on a GPU together, with what DRAM does to them."""
     # Resources that limit any of the launches; a launch that takes nothing of one still has an entry there.
-    has = {name: share.room for own in shares for name, share in own.items()}
+    has = {name: share.room for part in parts for name, share in part.shares.items()}
     # No more blocks of a launch are resident at once, whatever room the other launches leave.
-    fit = [min(share.room // share.takes for share in own.values() if share.takes) for own in shares]
-    at_once = [min(count, sms * most) for count, most in zip(counts, fit, strict=True)]
+    fit = [min(share.room // share.takes for share in part.shares.values() if share.takes) for part in parts]
+    at_once = [min(part.launched, sms * most) for part, most in zip(parts, fit, strict=True)]
     # DRAM is shared by all launches: its cycles are counted for all together, and added once.
-    latencies = [launch.kernel.question.latencies for launch in launches]
+    blocks, counts, latencies, *_ = zip(*parts, strict=True)
     served = dram_service(blocks, counts, at_once, latencies, card)
     grids = []
-    for launch, count, block, own, doubt in zip(launches, counts, blocks, shares, served.doubts, strict=True):
-        taken = ", ".join(f"{share.takes} of {share.room} {share.unit}" for share in own.values() if share.takes)
-        said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
-        # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
-        told = assumptions.residency(said) if room is None else assumptions.given_room(said)
-        takes = tuple(own[name].takes if name in own else 0 for name in has)
-        grids.append(Grid(assuming(block, told, *served.told, *doubt), count, takes))
+    for part, doubts in zip(parts, served.doubts, strict=True):
+        takes = tuple(part.shares[name].takes if name in part.shares else 0 for name in has)
+        grids.append(Grid(assuming(part.block, *part.told, *served.told, *doubts), part.launched, takes))
     return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), served.busy)
 
 

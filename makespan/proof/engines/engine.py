@@ -63,7 +63,7 @@ class Engine:
         knows: the features of instances that it reads rightly; it never sees one with any other.
         find: yields what it proves, as soon as it has proven it; nothing where the limits do not suffice.
         obstacle: says why it cannot take an instance, although it knows all of its features, as a sentence.
-        best_case: returns the best case, as far as the limits suffice; None for an engine that looks for none.
+        find_best_case: returns the best case, as far as the limits suffice; None for an engine that looks for none.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Engine:
     knows: Features
     find: Callable[[Instance, KnownBounds, Limits], Iterator[Finding]]
     obstacle: Callable[[Instance, Limits], str | None] = _takes_all
-    best_case: Callable[[Instance, Limits], Bounds | None] | None = None
+    find_best_case: Callable[[Instance, Limits], Bounds | None] | None = None
 
 
 def refusal(engine: Engine, instance: Instance, limits: Limits) -> str | None:

@@ -239,7 +239,7 @@ def join_phases(instance: Instance, cut: Sequence[Phase], witnesses: Sequence[Sc
         for number, (program, at) in enumerate(_issues(phase, witness)):
             warp, places = crew[number]
             path = witness.paths[number]
-            own_latencies, own_uses = stated(witness, number, program, lowered)
+            own_latencies, own_uses = conduct_of(witness, number, program, lowered)
             visited = [places[place] for place in path]
             paths[warp] += [*_gap(programs[warp], paths[warp], visited[0]), *visited]
             latencies[warp] += own_latencies
@@ -390,7 +390,7 @@ def join_partitions(instance: Instance, spread: WarpSpread, witnesses: Mapping[P
             executing += [crew[number] for number in issued]
         for number, warp in enumerate(crew):
             partition_of[warp], paths[warp] = part, own.paths[number]
-            latencies[warp], uses[warp] = stated(own, number, programs[warp], lowered)
+            latencies[warp], uses[warp] = conduct_of(own, number, programs[warp], lowered)
     return Schedule.of(instance, cycles, paths, latencies, uses, partition_of)
 
 
@@ -405,7 +405,7 @@ def _crews(instance: Instance, spread: WarpSpread) -> list[list[int]]:
     return crews
 
 
-def stated(
+def conduct_of(
     schedule: Schedule, warp: int, program: Program, lowered: LoweredMachine
 ) -> tuple[Sequence[int], Sequence[HeldUses]]:
     """Return the latencies and uses of a warp of a part without barriers; where none are stated, there is no choice."""

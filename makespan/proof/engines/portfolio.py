@@ -168,9 +168,9 @@ def _best_case(instance: Instance, backend: str, proof: _PortfolioProof, limits:
     for engine in _FINDING_BEST_CASES.get(backend, ()):
         if known.status is Status.EXACT or limits.expired:
             break
-        if engine.best_case is None or refusal(engine, instance, limits) is not None:
+        if engine.find_best_case is None or refusal(engine, instance, limits) is not None:
             continue
-        if (found := engine.best_case(instance, limits)) is not None:
+        if (found := engine.find_best_case(instance, limits)) is not None:
             return known & found
     return known
 
