@@ -25,7 +25,7 @@ from itertools import islice
 from matplotlib.figure import Figure
 
 from makespan import Bounds, Instance, solve
-from makespan.estimates.opencl_cost_table import opencl_code, table
+from makespan.estimates.opencl_cost_table import table
 from makespan.estimates.opencl_cost_table.counting import count
 from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
 from makespan.estimates.opencl_cost_table.evaluation import evaluate, iterations
@@ -44,7 +44,7 @@ from makespan.estimates.report import cost_prediction
 # %%
 matrix = Array("matrix", Type.FLOAT, (4096, 4096))
 loop = iteration(r"matrix.\(x,y){ x + matrix[x,y] }", arrays=[matrix])
-print(opencl_code.source(loop))
+print(loop.opencl)
 
 # %%
 published = table.find("rmbp-gt650m")
@@ -89,7 +89,7 @@ for size in (1, 2, 4, 8, 16, 32, 64, 128, 256):
 # %%
 small = Array("matrix", Type.FLOAT, (256, 256))
 found = {
-    kind: evaluate(device, mine, list(islice(iterations(small, kind=kind, seed=1), 100)), group=256, seed=1)
+    kind: evaluate(device, mine, list(islice(iterations(small, kind=kind, seed=1), 100)), group=256)
     for kind in ("random", "realistic")
 }
 for quality in found.values():

@@ -250,7 +250,6 @@ def opencl_cost_table(
     An estimate is not a bound. SOURCE is a kernel (.ptx, .cu) with --block and --grid. With --cpu-time the last line
     says where to run it, and the exit code is 0 for the device and 1 for the CPU.
     """
-    from makespan.estimates.opencl_cost_table import opencl_code
     from makespan.estimates.opencl_cost_table.prediction import predict
     from makespan.estimates.opencl_cost_table.table import find
     from makespan.estimates.report import cost_prediction
@@ -263,7 +262,7 @@ def opencl_cost_table(
     if expr is not None:
         asked.refuse("--expr is an iteration")
     if emit_opencl:
-        click.echo(opencl_code.source(_iteration(str(expr), options)), nl=False)
+        click.echo(_iteration(str(expr), options).opencl, nl=False)
         return DEVICE
     if table is None:
         raise InputError("--table is missing: a shipped cost table such as rmbp-gt650m, or one of 'measure opencl'")
@@ -281,8 +280,7 @@ def opencl_cost_table(
 
 
 def _of_iteration(text: str, interval_bytes: int, options: dict[str, Any]) -> "LaunchWork":
-    from makespan.estimates.opencl_cost_table.access import outside_reads
-    from makespan.estimates.opencl_cost_table.counting import count
+    from makespan.estimates.opencl_cost_table.counting import count, outside_reads
     from makespan.estimates.opencl_cost_table.prediction import LaunchWork
 
     found, moved = _iteration(text, options), options["moved"]

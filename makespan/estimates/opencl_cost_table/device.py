@@ -1,7 +1,7 @@
 """What the suite and the evaluation ask of a device, real or virtual, and when a time of it is known well enough."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, median, stdev
@@ -9,12 +9,10 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from makespan.estimates.opencl_cost_table import reference
-from makespan.estimates.opencl_cost_table.counting import RowCounts, count
+from makespan.estimates.opencl_cost_table.counting import count
 from makespan.estimates.opencl_cost_table.expression import Iteration
 from makespan.estimates.opencl_cost_table.prediction import LaunchWork, predict
-from makespan.estimates.opencl_cost_table.reference import ArrayValues
-from makespan.estimates.opencl_cost_table.table import OpenClCostTable
+from makespan.estimates.opencl_cost_table.table import OpenClCostTable, RowCounts
 from makespan.host.errors import InputError
 
 LEAST, MOST = 5, 200  # runs of one measurement
@@ -121,13 +119,6 @@ class Benchmark:
         )
 
 
-class Executed(NamedTuple):
-    """A domain iteration on the device: what it computes, and a way to time it."""
-
-    result: ArrayValues
-    run: TimedRun
-
-
 class TimedDevice(Protocol):
     """An OpenCL device that can time what it does."""
 
@@ -157,8 +148,8 @@ class TimedDevice(Protocol):
     def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
         """Run a kernel of the suite."""
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
-        """Run the kernel of a domain iteration on `data`."""
+    def iteration(self, iteration: Iteration, group: int) -> TimedRun:
+        """Run the kernel of a domain iteration on random data."""
 
 
 NOISE = 0.01
@@ -193,11 +184,10 @@ class VirtualOpenClDevice:
         """Return a run that takes the time that the counts of the kernel cost."""
         return self._noisy(predict(self._hidden, LaunchWork(kernel.counts, work_items, group)).kernel)
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
-        """Return the result by numpy, with a run that takes the time that its counts cost."""
+    def iteration(self, iteration: Iteration, group: int) -> TimedRun:
+        """Return a run that takes the time that the counts of the iteration cost, whatever the data."""
         counts = count(iteration, interval_bytes=self._hidden.interval_bytes)
-        time = predict(self._hidden, LaunchWork(counts, iteration.work_items, group)).kernel
-        return Executed(reference.evaluate(iteration, data), self._noisy(time))
+        return self._noisy(predict(self._hidden, LaunchWork(counts, iteration.work_items, group)).kernel)
 
     def _noisy(self, microseconds: float) -> TimedRun:
         return lambda: max(0.0, microseconds * (1 + self._noise * float(self._random.standard_normal())))

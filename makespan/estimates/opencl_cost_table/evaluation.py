@@ -6,19 +6,25 @@ The times of a real device are measured.
 import random
 import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, floor, fsum, log, log2
 
 import numpy as np
 
-from makespan.estimates.opencl_cost_table import expression as ex
-from makespan.estimates.opencl_cost_table import opencl_code, reference
-from makespan.estimates.opencl_cost_table.access import overflows
 from makespan.estimates.opencl_cost_table.counting import count
 from makespan.estimates.opencl_cost_table.device import RELATIVE, TimedDevice, repeat_run
+from makespan.estimates.opencl_cost_table.expression import (
+    Array,
+    Expression,
+    Iteration,
+    IterationVariable,
+    Type,
+    literal,
+    operation,
+    overflows,
+)
 from makespan.estimates.opencl_cost_table.prediction import LaunchWork, predict
-from makespan.estimates.opencl_cost_table.reference import ArrayValues
 from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError, MeasurementError
 
@@ -31,7 +37,7 @@ _GROWTH = 0.5  # how often an operand is an operation again
 _LARGEST_LITERAL = 1000.0
 
 
-def iterations(array: ex.Array, *, kind: Set, seed: int, depth: int = DEPTH) -> Iterator[ex.Iteration]:
+def iterations(array: Array, *, kind: Set, seed: int, depth: int = DEPTH) -> Iterator[Iteration]:
     """Yield random iterations over a float array of two dimensions, without end; equal seeds give equal ones.
 
     Leaves are the own element (50 %), an element that is the same for all (15 %), the transposed element (10 %), a
@@ -42,7 +48,7 @@ def iterations(array: ex.Array, *, kind: Set, seed: int, depth: int = DEPTH) -> 
     Args:
         kind: `random` has the operators + - * /, `realistic` no division.
     """
-    if array.type is not ex.Type.FLOAT or len(array.shape) != 2 or min(array.shape) < 2:
+    if array.type is not Type.FLOAT or len(array.shape) != 2 or min(array.shape) < 2:
         raise InputError(f"samples read a float array of two dimensions of at least 2, not {array.name}: {array.shape}")
     if not 1 <= depth <= MAX_DEPTH:
         raise InputError(f"--depth {depth}: from 1 to {MAX_DEPTH}")
@@ -52,69 +58,63 @@ def iterations(array: ex.Array, *, kind: Set, seed: int, depth: int = DEPTH) -> 
             body = draw.tree(depth, is_root=True)
         except InputError:  # constants that divide by zero or leave 32 bits
             continue
-        if not isinstance(body, ex.Literal) and not overflows(body):
-            yield ex.Iteration(array, ("x", "y"), body)
+        if not body.is_constant and not overflows(body):
+            yield Iteration(array, ("x", "y"), body)
 
 
 @dataclass(frozen=True, slots=True)
 class _Draw:
-    array: ex.Array
+    array: Array
     operators: str
     random: random.Random
 
-    def tree(self, depth: int, *, is_root: bool = False) -> ex.IterationExpression:
+    def tree(self, depth: int, *, is_root: bool = False) -> Expression:
         if depth == 0 or not (is_root or self.random.random() < _GROWTH):
             return self._leaf()
         sign = self.random.choice(self.operators)
         left, right = self.tree(depth - 1), self.tree(depth - 1)
-        if sign == "/" and left.type is right.type is ex.Type.INT:  # a divisor of at least 1: never zero
-            right = ex.operation("+", self._variable(), ex.literal(1))
-        return ex.operation(sign, left, right)
+        if sign == "/" and left.type is right.type is Type.INT:  # a divisor of at least 1: never zero
+            right = operation("+", self._variable(), literal(1))
+        return operation(sign, left, right)
 
-    def _leaf(self) -> ex.IterationExpression:
+    def _leaf(self) -> Expression:
+        variables = self._variables()
         match self.random.choices(list(_LEAVES), list(_LEAVES.values()))[0]:
             case "own element":
-                return ex.Read(self.array, tuple(self._variables()))
+                return Expression(self.array, tuple(variables))
             case "constant read":
-                return ex.Read(
-                    self.array, tuple(ex.operation("%", ex.literal(1), ex.literal(s)) for s in self.array.shape)
-                )
+                return self._read_modulo([literal(1), literal(1)])
             case "transposed read":
-                pairs = zip(reversed(self._variables()), self.array.shape, strict=True)
-                return ex.Read(self.array, tuple(ex.operation("%", variable, ex.literal(s)) for variable, s in pairs))
+                return self._read_modulo(variables[::-1])
             case "literal":
-                return ex.literal(self.random.uniform(-_LARGEST_LITERAL, _LARGEST_LITERAL))
+                return literal(self.random.uniform(-_LARGEST_LITERAL, _LARGEST_LITERAL))
             case _:
                 return self._variable()
 
-    def _variable(self) -> ex.Variable:
+    def _read_modulo(self, subscripts: list[Expression]) -> Expression:
+        pairs = zip(subscripts, self.array.shape, strict=True)
+        return Expression(self.array, tuple(operation("%", index, literal(extent)) for index, extent in pairs))
+
+    def _variable(self) -> Expression:
         return self.random.choice(self._variables())
 
-    def _variables(self) -> list[ex.Variable]:
-        return [
-            ex.Variable(name, at, extent) for at, (name, extent) in enumerate(zip("xy", self.array.shape, strict=True))
-        ]
+    def _variables(self) -> list[Expression]:
+        return [Expression(IterationVariable(*each)) for each in zip("xy", self.array.shape, strict=True)]
 
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 WORST = 10
-RELATIVE_ERROR = 1e-5
 BINS_PER_OCTAVE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionSample:
-    """A kernel with its predicted and its measured time, in microseconds.
-
-    Args:
-        agrees: whether the device computed what numpy computes.
-    """
+    """A kernel with its predicted and its measured time, in microseconds."""
 
     expression: str
     predicted: float
     measured: float
     converged: bool
-    agrees: bool
 
     @property
     def q(self) -> float:
@@ -188,10 +188,9 @@ class Quality:
 def evaluate(
     device: TimedDevice,
     table: OpenClCostTable,
-    iterations: Sequence[ex.Iteration],
+    iterations: Sequence[Iteration],
     *,
     group: int,
-    seed: int,
     tolerance: float = RELATIVE,
     seconds: float | None = None,
     kept: Callable[[PredictionSample], None] | None = None,
@@ -200,7 +199,6 @@ def evaluate(
 
     Args:
         group: work-items of a work-group.
-        seed: of the data.
         seconds: for all runs; every kernel gets its share, and 5 runs at least.
         kept: is told of every sample as soon as it is there.
 
@@ -208,48 +206,15 @@ def evaluate(
         InputError: the table cannot price a kernel.
         MeasurementError: the device cannot run one.
     """
-    data = values({array for iteration in iterations for array in iteration.arrays}, seed)
     samples = []
     share = None if seconds is None else seconds / len(iterations)
     for iteration in iterations:
-        sample = _sample(device, table, iteration, data, group, tolerance, share)
-        samples.append(sample)
+        counts = count(iteration, interval_bytes=table.interval_bytes)
+        predicted = predict(table, LaunchWork(counts, iteration.work_items, group)).kernel
+        measured = repeat_run(device.iteration(iteration, group), tolerance=tolerance, seconds=share)
+        if measured.median <= 0:
+            raise MeasurementError(f"{device.name}: a kernel takes 0 us by its clock; give a larger --shape")
+        samples.append(PredictionSample(str(iteration), predicted, measured.median, measured.converged))
         if kept is not None:
-            kept(sample)
+            kept(samples[-1])
     return Quality(tuple(samples), device.name, device.is_virtual)
-
-
-def values(arrays: Iterable[ex.Array], seed: int) -> dict[str, ArrayValues]:
-    """Return random data for arrays: floats of 0.5..1.5 and integers of 0..99."""
-    draw = np.random.default_rng(seed)
-    return {
-        array.name: (
-            draw.random(array.shape) + 0.5 if array.type == "float" else draw.integers(0, 100, array.shape)
-        ).astype(reference.DTYPES[array.type])
-        for array in sorted(arrays, key=lambda array: array.name)
-    }
-
-
-def agree(found: ArrayValues, expected: ArrayValues) -> bool:
-    """Return whether two results differ by rounding at most: 1e-5 of the value, or of 1 where the value is smaller."""
-    return bool(np.allclose(found, expected, rtol=RELATIVE_ERROR, atol=RELATIVE_ERROR, equal_nan=True))
-
-
-def _sample(
-    device: TimedDevice,
-    table: OpenClCostTable,
-    iteration: ex.Iteration,
-    data: Mapping[str, ArrayValues],
-    group: int,
-    tolerance: float,
-    seconds: float | None,
-) -> PredictionSample:
-    counts = count(iteration, interval_bytes=table.interval_bytes)
-    predicted = predict(table, LaunchWork(counts, iteration.work_items, group)).kernel
-    executed = device.iteration(iteration, data, group)
-    measured = repeat_run(executed.run, tolerance=tolerance, seconds=seconds)
-    if measured.median <= 0:
-        raise MeasurementError(f"{device.name}: a kernel takes 0 us by its clock; give a larger --shape")
-    agrees = agree(executed.result, reference.evaluate(iteration, data))
-    text = opencl_code.written_iteration(iteration)
-    return PredictionSample(text, predicted, measured.median, measured.converged, agrees)

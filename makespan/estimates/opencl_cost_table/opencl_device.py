@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from makespan.estimates.opencl import Opened, printable
-from makespan.estimates.opencl_cost_table import opencl_code
-from makespan.estimates.opencl_cost_table.device import Benchmark, Element, Executed, TimedRun
-from makespan.estimates.opencl_cost_table.expression import Iteration
-from makespan.estimates.opencl_cost_table.reference import DTYPES, ArrayValues
+from makespan.estimates.opencl_cost_table.device import Benchmark, Element, TimedRun
+from makespan.estimates.opencl_cost_table.expression import Array, Iteration
 from makespan.estimates.opencl_cost_table.suite import LARGEST, MOST_CHAINED
 from makespan.host.errors import InputError
 
@@ -48,18 +47,12 @@ class OpenCLDevice:
         number = _DTYPES[kernel.element](kernel.number(work_items))
         return lambda: self._microseconds(built, self._opened.queue, (work_items,), (group,), *buffers, number)
 
-    def iteration(self, iteration: Iteration, data: Mapping[str, ArrayValues], group: int) -> Executed:
-        """Run the kernel of a domain iteration once for its result; it can be run again for its time."""
-        opened = self._opened
-        built = opened.kernel(opencl_code.source(iteration), opencl_code.KERNEL)
-        result = np.empty(iteration.array.shape, DTYPES[iteration.body.type])
-        out = opened.buffer(result.nbytes)
-        arrays = [self._buffer(data[array.name]) for array in iteration.arrays]
-        launch = (opened.queue, (iteration.work_items,), (group,), *arrays, out)
-        self._microseconds(built, *launch)
-        with opened.explained("reading the result"):
-            opened.cl.enqueue_copy(opened.queue, result, out)
-        return Executed(result, lambda: self._microseconds(built, *launch))
+    def iteration(self, iteration: Iteration, group: int) -> TimedRun:
+        """Return a run of the kernel of a domain iteration on random data."""
+        built = self._opened.kernel(iteration.opencl, "iteration")
+        arrays = [self._buffer(values(array)) for array in iteration.arrays]
+        buffers = (*arrays, self._opened.buffer(iteration.bytes_out))
+        return lambda: self._microseconds(built, self._opened.queue, (iteration.work_items,), (group,), *buffers)
 
     def _microseconds(self, enqueue: Any, *arguments: Any, **options: Any) -> float:
         return self._opened.nanoseconds(enqueue, *arguments, **options) / 1e3
@@ -71,10 +64,17 @@ class OpenCLDevice:
         source = self._buffer(whole.astype(kind))
         return source, self._buffer(np.zeros_like(whole, kind)), self._buffer(whole[:MOST_CHAINED].astype(kind))
 
-    def _buffer(self, content: ArrayValues) -> Any:
+    def _buffer(self, content: NDArray[Any]) -> Any:
         return self._opened.buffer(content.nbytes, np.ascontiguousarray(content))
 
     def _once(self, key: object, make: Any) -> Any:
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
+
+
+def values(array: Array) -> NDArray[Any]:
+    """Return random elements of an array, always the same: floats of 0.5..1.5, or integers of 0..99."""
+    draw = np.random.default_rng(0)
+    numbers = draw.random(array.shape) + 0.5 if array.type == "float" else draw.integers(0, 100, array.shape)
+    return numbers.astype(_DTYPES[array.type.value])

@@ -5,22 +5,24 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from makespan.estimates.estimate import Estimate, ModelQuantity, Origin, Term
-from makespan.estimates.opencl_cost_table.access import AccessKind
-from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, ROWS, RowCounts
-from makespan.estimates.opencl_cost_table.table import OpenClCostTable
+from makespan.estimates.opencl_cost_table.table import (
+    BASE,
+    DIVISION_BY_LITERAL,
+    OPERATIONS,
+    ROWS,
+    AccessKind,
+    OpenClCostTable,
+    RowCounts,
+)
 from makespan.host.errors import InputError
 
 METHOD = "opencl-cost-table"
 TOTAL = "TOTAL_COST"
-# Which experiment of the suite measures a row.
-EXPERIMENTS: Mapping[str, str] = {
+# Which experiment of the suite measures a row; all other rows are classes of global reads.
+_EXPERIMENTS: Mapping[str, str] = {
     **dict.fromkeys(OPERATIONS, "B4 (one operation per kernel)"),
     **dict.fromkeys(
         (AccessKind.LOCAL, AccessKind.PRIVATE, AccessKind.UNCLASSIFIED, AccessKind.WRITE), "B6 (kinds of memory)"
-    ),
-    **dict.fromkeys(
-        (AccessKind.CONSTANT, AccessKind.INTERVAL, AccessKind.CONTINUOUS, AccessKind.COMPLEX),
-        "B7 (classes of global reads)",
     ),
 }
 
@@ -136,38 +138,30 @@ def predict(table: OpenClCostTable, work: LaunchWork, overrides: Mapping[str, fl
 
 
 def _microseconds(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
-    count, items = work.counts[row], work.work_items
+    """Return the microseconds of a row, with divisions by literals at their own price where the table has one."""
+    count, items, by_literal = work.counts[row], work.work_items, 0.0
     if row == BASE:
         return count * table.base(items)
-    if count == 0:
-        return 0.0
-    if row in OPERATIONS:
-        return _operations(table, work, row)
-    if row == AccessKind.WRITE and row not in table.access:  # published tables have no row for stores
-        row = AccessKind.CONTINUOUS
-    if row == AccessKind.PRIVATE and row not in table.access:  # registers are free
-        return 0.0
-    if row not in table.access:
-        raise _missing(table, row)
-    return count * table.access[row](items)
-
-
-def _operations(table: OpenClCostTable, work: LaunchWork, row: str) -> float:
-    """Return the microseconds of a row, with divisions by literals at their own price where the table has one."""
-    count, by_literal = work.counts[row], 0.0
     if row == "INT_DIV" and DIVISION_BY_LITERAL in table.ops:
         count -= work.counts.literal_divisions
-        by_literal = table.ops[DIVISION_BY_LITERAL].microseconds(work.counts.literal_divisions, work.work_items)
-    if count and row not in table.ops:
-        raise _missing(table, row)
-    return by_literal + (table.ops[row].microseconds(count, work.work_items) if count else 0.0)
+        by_literal = table.ops[DIVISION_BY_LITERAL].microseconds(work.counts.literal_divisions, items)
+    if row == AccessKind.WRITE and row not in table.access:  # published tables have no row for stores
+        row = AccessKind.CONTINUOUS
+    if count == 0 or (row == AccessKind.PRIVATE and row not in table.access):  # registers are free
+        return by_literal
+    if row in table.ops:
+        return by_literal + table.ops[row].microseconds(count, items)
+    if row in table.access:
+        return count * table.access[row](items)
+    raise _missing(table, row)
 
 
 def _missing(table: OpenClCostTable, row: str) -> InputError:
     flag = " --double" if row.startswith("DOUBLE") else ""
+    experiment = _EXPERIMENTS.get(row, "B7 (classes of global reads)")
     return InputError(
         f"the cost table of {table.device} has no row {row}, which the kernel needs; measure it by"
-        f" 'makespan measure opencl{flag}', experiment {EXPERIMENTS[row]}, or give --override {row}=MICROSECONDS"
+        f" 'makespan measure opencl{flag}', experiment {experiment}, or give --override {row}=MICROSECONDS"
     )
 
 

@@ -8,8 +8,6 @@ from math import hypot, pi, sqrt
 from typing import Literal
 
 from makespan.estimates.opencl_cost_table import fits
-from makespan.estimates.opencl_cost_table.access import AccessKind
-from makespan.estimates.opencl_cost_table.counting import BASE, DIVISION_BY_LITERAL, OPERATIONS, RowCounts
 from makespan.estimates.opencl_cost_table.device import (
     COLUMNS,
     Benchmark,
@@ -20,9 +18,14 @@ from makespan.estimates.opencl_cost_table.device import (
     repeat_run,
 )
 from makespan.estimates.opencl_cost_table.table import (
+    BASE,
+    DIVISION_BY_LITERAL,
+    OPERATIONS,
+    AccessKind,
     LinearCost,
     OpenClCostTable,
     OperationCost,
+    RowCounts,
     Saturation,
     Transfer,
     WorkGroup,

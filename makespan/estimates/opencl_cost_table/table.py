@@ -2,28 +2,85 @@
 
 import json
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from importlib.resources.abc import Traversable
 from itertools import pairwise
-from math import exp, isfinite
+from math import exp
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from makespan.estimates.opencl_cost_table.access import AccessKind
-from makespan.estimates.opencl_cost_table.counting import DIVISION_BY_LITERAL, OPERATIONS
 from makespan.host.errors import InputError
 from makespan.host.text_file import named_file, read_text
 
 MAX_FILE_BYTES = 1 << 20
 INTERVAL_BYTES = 16384
+
+
+class AccessKind(StrEnum):
+    """The kinds of memory access, by their names in tables and reports."""
+
+    PRIVATE = "PRIVATE_ACCESS"
+    LOCAL = "LOCAL_ACCESS"
+    CONSTANT = "CONSTANT_GLOBAL_READ"
+    INTERVAL = "CACHED_GLOBAL_READ"
+    CONTINUOUS = "GLOBAL_READ"
+    COMPLEX = "COMPLEX_GLOBAL_READ"
+    UNCLASSIFIED = "UNCLASSIFIED_GLOBAL_READ"
+    WRITE = "GLOBAL_WRITE"
+
+
+BASE = "BASE_COST"
+DIVISION_BY_LITERAL = "INT_DIV_LITERAL"
+OPERATIONS = tuple(f"{kind}_{name}" for kind in ("FLOAT", "INT", "DOUBLE") for name in ("ADD", "SUB", "MUL", "DIV"))
+ROWS = (*OPERATIONS, *map(str, AccessKind), BASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """The number of executions of each row by one work-item; rows that do not occur are missing.
+
+    Args:
+        literal_divisions: how many of INT_DIV divide by a constant. A compiler makes cheaper instructions of those,
+            so a table may price them by a row of their own.
+    """
+
+    rows: Mapping[str, int]
+    literal_divisions: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        for row, number in self.rows.items():
+            if row not in ROWS:
+                raise InputError(f"unknown row {row}; known: {', '.join(ROWS)}")
+            if number < 0:
+                raise InputError(f"row {row}: a negative count, {number}")
+        if not 0 <= self.literal_divisions <= self["INT_DIV"]:
+            raise InputError(f"{self.literal_divisions} of {self['INT_DIV']} divisions are by a literal")
+
+    def __getitem__(self, row: str) -> int:
+        return self.rows.get(row, 0)
+
+
 SaturationKind = Literal["sat", "count_free", "linear", "table"]
 ShortText = Annotated[str, msgspec.Meta(max_length=500)]
+FromZero = Annotated[float, msgspec.Meta(ge=0)]
+AboveZero = Annotated[float, msgspec.Meta(gt=0)]
+FromOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a cost table; unknown keys are refused."""
+    """A part of a cost table; unknown keys are refused, and texts that a terminal cannot print."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            for text in value if isinstance(value, tuple) else (value,):
+                if isinstance(text, str) and not text.isprintable():
+                    raise ValueError(f"{name}: not a printable text on one line: {text!r}")
 
 
 class LinearCost(Record, frozen=True, kw_only=True):
@@ -36,21 +93,12 @@ class LinearCost(Record, frozen=True, kw_only=True):
         source: where the numbers come from, if they were not measured with the rest of the table.
     """
 
-    slope: float
-    icept: float = 0.0
-    se: float | None = None
+    slope: FromZero
+    icept: FromZero = 0.0
+    se: FromZero | None = None
     r2: float | None = None
     unresolved: bool = False
     source: ShortText | None = None
-
-    def __post_init__(self) -> None:
-        _check("slope", self.slope)
-        _check("icept", self.icept)
-        if self.se is not None:
-            _check("se", self.se)
-        if self.r2 is not None and not isfinite(self.r2):
-            raise ValueError(f"r2 must be finite, not {self.r2}")
-        _check_printable(self.source)
 
     def __call__(self, x: float) -> float:
         """Return the microseconds for x work-items (or bytes)."""
@@ -70,25 +118,19 @@ class Saturation(Record, frozen=True, kw_only=True):
     """
 
     kind: SaturationKind
-    x_sat: int | None = None
-    tau: float | None = None
-    points: tuple[tuple[int, float], ...] = ()
+    x_sat: FromOne | None = None
+    tau: FromZero | None = None
+    points: tuple[tuple[FromOne, FromZero], ...] = ()
 
     def __post_init__(self) -> None:
         if (self.x_sat is None) == (self.kind == "sat"):
             raise ValueError(f"x_sat belongs to kind 'sat', and to no other; kind is {self.kind!r}")
-        if self.x_sat is not None and self.x_sat < 1:
-            raise ValueError(f"x_sat must be at least 1, not {self.x_sat}")
-        if self.tau is not None:
-            _check("tau", self.tau)
-            if self.kind not in ("sat", "linear"):
-                raise ValueError(f"tau belongs to kinds 'sat' and 'linear'; kind is {self.kind!r}")
+        if self.tau is not None and self.kind not in ("sat", "linear"):
+            raise ValueError(f"tau belongs to kinds 'sat' and 'linear'; kind is {self.kind!r}")
         if bool(self.points) != (self.kind == "table"):
             raise ValueError(f"points belong to kind 'table', and to no other; kind is {self.kind!r}")
-        for _, factor in self.points:
-            _check("M", factor)
-        if any(n < 1 for n, _ in self.points) or any(n >= m for (n, _), (m, _) in pairwise(self.points)):
-            raise ValueError("points must have rising numbers of operations from 1 on")
+        if any(n >= m for (n, _), (m, _) in pairwise(self.points)):
+            raise ValueError("points must have rising numbers of operations")
 
     def multiple(self, n: int) -> float:
         """Return how many times the cost of one n operations cost, which is n * M(n), without `tau`; 0 for none.
@@ -120,19 +162,12 @@ class OperationCost(LinearCost, frozen=True, kw_only=True):
 class WorkGroup(Record, frozen=True, kw_only=True):
     """The factor of a work-group size s: y0 + B1 exp(-s/t1) + B2 exp(-s/t2)."""
 
-    y0: float
-    b1: float = msgspec.field(name="B1")
-    t1: float
-    b2: float = msgspec.field(name="B2")
-    t2: float
+    y0: FromZero
+    b1: FromZero = msgspec.field(name="B1")
+    t1: AboveZero
+    b2: FromZero = msgspec.field(name="B2")
+    t2: AboveZero
     source: ShortText | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("y0", "b1", "t1", "b2", "t2"):
-            _check(name, getattr(self, name))
-        if min(self.t1, self.t2) <= 0:
-            raise ValueError("t1 and t2 must be positive")
-        _check_printable(self.source)
 
     def factor(self, size: int) -> float:
         """Return the factor for work-groups of `size` work-items."""
@@ -172,30 +207,24 @@ class OpenClCostTable(Record, frozen=True, kw_only=True):
     wg: WorkGroup
     ops: dict[str, OperationCost]
     access: dict[str, LinearCost]
-    interval_bytes: int = INTERVAL_BYTES
+    interval_bytes: FromOne = INTERVAL_BYTES
     transfer_unit: Literal["byte", "element"] = "byte"
-    max_work_group: int | None = None
-    work_group: int | None = None
+    max_work_group: FromOne | None = None
+    work_group: FromOne | None = None
     int_chain: Literal["fold", "mixed"] | None = None
-    rel_tol: float | None = None
+    rel_tol: Annotated[float, msgspec.Meta(gt=0, lt=1)] | None = None
     not_converged: tuple[ShortText, ...] = ()
     notes: tuple[ShortText, ...] = ()
     source: ShortText | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for given, known, what in (
             (self.ops, (*OPERATIONS, DIVISION_BY_LITERAL), "ops"),
             (self.access, tuple(map(str, AccessKind)), "access"),
         ):
             if unknown := sorted(set(given) - set(known)):
                 raise ValueError(f"unknown row {unknown[0]!r} in {what}; known: {', '.join(known)}")
-        for name in ("interval_bytes", "max_work_group", "work_group"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, not {value}")
-        if self.rel_tol is not None and not 0 < self.rel_tol < 1:
-            raise ValueError(f"rel_tol must be above 0 and below 1, not {self.rel_tol}")
-        _check_printable(self.device, self.driver, self.date, self.source, *self.notes, *self.not_converged)
 
     def transfer_microseconds(self, size: int, *, back: bool) -> float:
         """Return the time to move `size` bytes to the device, or back from it."""
@@ -224,7 +253,8 @@ def read(path: Path) -> OpenClCostTable:
 def parse(text: str, where: str) -> OpenClCostTable:
     """Return the table in `text`; `where` is for messages."""
     try:
-        return msgspec.convert(json.loads(text, object_pairs_hook=_once), OpenClCostTable)
+        json.loads(text, object_pairs_hook=_refuse_repetitions)  # msgspec would take the last of equal keys
+        return msgspec.json.decode(text, type=OpenClCostTable)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not a cost table: {error}") from None
 
@@ -235,28 +265,13 @@ def table_json(table: OpenClCostTable) -> str:
 
 
 def _read(file: Path | Traversable, where: str) -> OpenClCostTable:
-    text = read_text(file, "cost table", MAX_FILE_BYTES, where=where)
-    return parse(text, where)
+    return parse(read_text(file, "cost table", MAX_FILE_BYTES, where=where), where)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError(
-            f"key {next(key for key, _ in pairs if [k for k, _ in pairs].count(key) > 1)!r} is given twice"
-        )
-    return fields
-
-
-def _check(name: str, value: float) -> None:
-    if not (isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be a number from 0 on, not {value}")
-
-
-def _check_printable(*texts: str | None) -> None:
-    for text in texts:
-        if text is not None and not text.isprintable():
-            raise ValueError(f"not a printable text on one line: {text!r}")
+def _refuse_repetitions(pairs: list[tuple[str, Any]]) -> None:
+    for key, times in Counter(key for key, _ in pairs).items():
+        if times > 1:
+            raise ValueError(f"key {key!r} is given twice")
 
 
 def _interpolate(points: tuple[tuple[int, float], ...], n: int) -> float:

@@ -34,11 +34,24 @@ from makespan.kernels.flow import (
 
 
 class GroupExecution(Execution):
-    """The execution of a group of threads; what it sees on its way is for those that inherit from it."""
+    """The execution of a group of threads; those that inherit from it look at every block that it executes."""
 
     def __init__(self, code: PreparedCode, group: ThreadGroup, steps: int) -> None:
         super().__init__(code, LoopEffort.ALL, group.size, steps)
         self.group = group
+
+    def look(self, block: int, mask: Any, onward: Sequence[AbstractState]) -> None:
+        """Look at a block that some threads have executed.
+
+        Args:
+            mask: the threads that did.
+            onward: what goes on to each of its successors; all have the registers behind the block.
+        """
+
+    def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
+        onward = list(super()._block(block, front))
+        self.look(block, front.mask, [there for _, there in onward])
+        return iter(onward)
 
 
 F = TypeVar("F", bound=GroupExecution)
@@ -229,23 +242,18 @@ class _CountingExecution(GroupExecution):
             raise UndecidedError(f"how often loop {name} repeats depends on what is not known")
         return left
 
-    def _block(self, block: int, front: AbstractState) -> Iterator[tuple[int, AbstractState]]:
-        fronts = list(super()._block(block, front))
-        flow = self.code.flow
-        state = fronts[0][1].state
+    def look(self, block: int, mask: Any, onward: Sequence[AbstractState]) -> None:
+        flow, state = self.code.flow, onward[0].state
         if len(flow.blocks[block].successors) > 1 and state.get(self.code.branches[block][0]) is None:
-            last = flow.last(block)
-            raise UndecidedError(f"the branch in line {last.line} depends on what is not known")
-        active = self._active(front.mask)
+            raise UndecidedError(f"the branch in line {flow.last(block).line} depends on what is not known")
+        active = self._active(mask)
         self.executions[block] += active.any(axis=1)
-        if len(fronts) > 1:
-            sides = [self._active(there.mask).any(axis=1) for _, there in fronts]
-            if bool((sides[0] & sides[1]).any()):  # a warp with lanes on both sides
-                self.parting.add(block)
+        ways = [self._active(there.mask).any(axis=1) for there in onward]
+        if len(ways) > 1 and bool((ways[0] & ways[1]).any()):  # a warp with lanes on both sides
+            self.parting.add(block)
         for number, probe in self._watched.get(block, ()):
             self._spend(_ACCESS if probe.access.is_device else 1)
             self._access(number, probe, state, active)
-        return iter(fronts)
 
     def _active(self, mask: Any) -> NDArray[np.bool_]:
         found = np.zeros(self._layout.shape, bool)

@@ -10,7 +10,7 @@ networkx is imported when the first graph is asked for, numpy when threads are t
 from makespan.kernels.flow.analysis import LanguageAnalysis
 from makespan.kernels.flow.branches import SIDES, BranchInfo, TraceStep, branch_infos, parse_takes, read_trace
 from makespan.kernels.flow.computation import Computation, SourceOperand
-from makespan.kernels.flow.dataflow import influential_registers
+from makespan.kernels.flow.dataflow import Partings, influential_registers, live_registers
 from makespan.kernels.flow.divergence import closure, reconvergences
 from makespan.kernels.flow.execution import (
     AbstractState,
@@ -63,7 +63,7 @@ from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, mis
 from makespan.kernels.flow.paths import missing_inputs_error, refuse_unbounded
 from makespan.kernels.flow.programs import KernelWarps, PathMode, WarpOptions
 from makespan.kernels.flow.runs import ThreadDetail, ThreadGroup, thread_groups
-from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings
+from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings, special_spreads
 from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
 from makespan.kernels.flow.walk import BoundedFlow
 
@@ -103,6 +103,7 @@ __all__ = [
     "LoopMark",
     "LoopNest",
     "ParameterValue",
+    "Partings",
     "PathMode",
     "PreparedCode",
     "Routine",
@@ -130,6 +131,7 @@ __all__ = [
     "goes_around",
     "influential_registers",
     "launch",
+    "live_registers",
     "loop_bounds",
     "loop_infos",
     "loop_nest",
@@ -143,6 +145,7 @@ __all__ = [
     "refuse_unbounded",
     "reverse_postorder",
     "serving_operations",
+    "special_spreads",
     "thread_groups",
     "uniform_branches",
 ]

@@ -17,7 +17,7 @@ ARRAY = Array("matrix", Type.FLOAT, (64, 32))
 
 
 def quality_of(*qs: float) -> Quality:
-    samples = tuple(PredictionSample(f"e{at}", q * 10, 10.0, True, True) for at, q in enumerate(qs))
+    samples = tuple(PredictionSample(f"e{at}", q * 10, 10.0, True) for at, q in enumerate(qs))
     return Quality(samples, "GPU $1", is_virtual=False)
 
 
@@ -25,10 +25,9 @@ def test_a_table_that_is_right_predicts_right() -> None:
     device = VirtualOpenClDevice(PUBLISHED, noise=0.01, seed=1)
     for kind in ("random", "realistic"):
         drawn = list(islice(iterations(ARRAY, kind=kind, seed=2), 60))
-        found = evaluate(device, PUBLISHED, drawn, group=64, seed=1)
+        found = evaluate(device, PUBLISHED, drawn, group=64)
         assert found.median == pytest.approx(1, abs=0.01)
         assert found.within_factor_2 == 1
-        assert all(sample.agrees for sample in found.samples)
 
 
 def test_a_table_that_is_twice_as_dear_predicts_twice_as_much() -> None:
@@ -44,7 +43,7 @@ def test_a_table_that_is_twice_as_dear_predicts_twice_as_much() -> None:
         },
     )
     drawn = list(islice(iterations(ARRAY, kind="random", seed=2), 20))
-    found = evaluate(VirtualOpenClDevice(PUBLISHED, noise=0), dear, drawn, group=64, seed=1)
+    found = evaluate(VirtualOpenClDevice(PUBLISHED, noise=0), dear, drawn, group=64)
     assert found.qs == pytest.approx([2] * 20)
 
 
@@ -83,7 +82,7 @@ def test_the_report_names_the_worst_samples() -> None:
 
 def test_where_nothing_was_measured_words_say_virtual_device() -> None:
     device = VirtualOpenClDevice(PUBLISHED, noise=0.01, seed=1)
-    found = evaluate(device, PUBLISHED, list(islice(iterations(ARRAY, kind="random", seed=2), 12)), group=64, seed=1)
+    found = evaluate(device, PUBLISHED, list(islice(iterations(ARRAY, kind="random", seed=2), 12)), group=64)
     assert found.is_virtual
     shown = cost_prediction.quality_text("random", found)
     assert shown.startswith("random: q = predicted / time of the virtual device over 12 samples\n")

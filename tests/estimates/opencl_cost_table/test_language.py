@@ -7,33 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from makespan.estimates.opencl_cost_table import opencl_code, reference
-from makespan.estimates.opencl_cost_table.access import (
-    AccessKind,
-    classify,
-    index_range,
-    linear_index,
-    outside_reads,
-    values,
-)
-from makespan.estimates.opencl_cost_table.counting import count
+from makespan.estimates.opencl_cost_table.counting import classify, count, linear_index, outside_reads
 from makespan.estimates.opencl_cost_table.evaluation import iterations
 from makespan.estimates.opencl_cost_table.expression import (
     Array,
-    BinaryOperation,
+    Expression,
     Iteration,
-    IterationExpression,
-    Literal,
-    Read,
+    IterationVariable,
     Type,
-    Variable,
     literal,
-    negation,
     operation,
-    walk,
+    values,
 )
 from makespan.estimates.opencl_cost_table.language import iteration
+from makespan.estimates.opencl_cost_table.table import AccessKind
 from makespan.host.errors import InputError, ParseError
+from tests.estimates.opencl_cost_table import reference
 
 MATRIX = Array("matrix", Type.FLOAT, (4096, 4096))
 SMALL = Array("m", Type.INT, (6, 5))
@@ -56,7 +45,7 @@ def refusal(body: str, array: Array = MATRIX, *functions: str) -> str:
 def test_the_kernel_of_the_published_example() -> None:
     ma = Array("ma", Type.INT, (256, 256, 256))
     found = iteration(r"ma.\(a,b,c){ ma[c,a,b] + g(a) }", arrays=[ma], functions=["g(x) = 2*x"])
-    assert opencl_code.source(found) == (
+    assert found.opencl == (
         "#pragma OPENCL FP_CONTRACT OFF\n"
         "__kernel void iteration(__global const int *ma, __global int *result) {\n"
         "    const int pos = get_global_id(0);\n"
@@ -126,14 +115,12 @@ def test_reads_can_be_priced_alike() -> None:
 )
 def test_classes_of_reads(body: str, access: AccessKind) -> None:
     found = parsed(body)
-    assert isinstance(found.body, Read)
     assert classify(found.body, found, KIB_16) is access
 
 
 def test_few_rows_of_a_narrow_matrix_lie_within_an_interval() -> None:
     narrow = Array("matrix", Type.FLOAT, (256, 256))
     found = parsed("matrix[x % 16, 3]", narrow)
-    assert isinstance(found.body, Read)
     assert classify(found.body, found, KIB_16) is AccessKind.INTERVAL
     assert classify(found.body, found, 15 * 256 * 4 + 3) is AccessKind.COMPLEX  # bytes 12 .. 15375 are touched
 
@@ -141,7 +128,6 @@ def test_few_rows_of_a_narrow_matrix_lie_within_an_interval() -> None:
 def test_an_index_that_was_read_is_complex() -> None:
     ints = Array("m", Type.INT, (512, 512))
     found = parsed("m[m[x,y], y]", ints)
-    assert isinstance(found.body, Read)
     assert classify(found.body, found, KIB_16) is AccessKind.COMPLEX
 
 
@@ -165,16 +151,16 @@ def test_an_index_that_was_read_is_complex() -> None:
         ("3e38f * 10", "does not fit in 32 bits"),
         ("matrix[1.5, y]", "a subscript of matrix is a float"),
         ("g(x)", "function g is not defined; give --func 'g(...)=...'"),
-        ("x +", "expected ( or - or a name or a number, got '}'"),
-        ("x $ y", "got '$'"),
-        ("(x", "got '}'"),
+        ("x +", "'}' cannot stand here"),
+        ("x $ y", "'$' cannot stand here"),
+        ("(x", "'}' cannot stand here"),
         ("+".join("x" * 200), "nested more than 150 deep"),
         ("+".join("x" * 5000), "nested more than 150 deep"),
-        ("(" * 5000 + "x", "nested more than 100 deep"),
+        ("(" * 5000 + "x", "'}' cannot stand here"),
         ("-" * 5000 + "x", "nested more than 150 deep"),
-        ("x y", "expected }, got 'y'"),
-        ("x } y", "expected the end, got 'y'"),
-        ("matrix[x,y", "expected , or ], got '}'"),
+        ("x y", "'y' cannot stand here"),
+        ("x } y", "'y' cannot stand here"),
+        ("matrix[x,y", "'}' cannot stand here"),
         ("x" * 20000, "longer than 16384 characters"),
     ],
 )
@@ -201,9 +187,8 @@ def test_an_error_shows_the_place() -> None:
         (["g(x)=y"], "unknown variable y"),
         (["g(x,x)=x"], "x is named twice"),
         (["g(x)=1", "g(x)=2"], "g is declared twice"),
-        (["float(x)=1"], "float is a word of OpenCL C"),
-        (["g(x"], "expected ) or ,, got the end of the text"),
-        (["g(x)=x*1.5", "h(x)=x+"], "--func:1:8: expected ( or - or a name or a number, got the end of the text"),
+        (["g(x"], "the end of the text cannot stand here"),
+        (["g(x)=x*1.5", "h(x)=x+"], "--func:1:8: the end of the text cannot stand here"),
         (["g(x)=x", "unused(x)=y"], "--func:1:11: unknown variable y"),
     ],
 )
@@ -223,11 +208,10 @@ def test_functions_that_call_others_twice_do_not_take_forever() -> None:
     [
         (r"m.\(x,y){x}", "array m is not declared"),
         (r"matrix.\(x){x}", "array matrix has 2 dimensions, and the iteration 1 variables"),
-        (r"matrix.\(x,x){x}", "x is named twice"),
+        (r"matrix.\(x,x){x}", "variable x has the name of something else"),
         (r"matrix.\(x,matrix){x}", "variable matrix has the name of something else"),
-        (r"matrix.\(x,int){x}", "variable int has the name of something else"),
-        (r"matrix(x,y){x}", "expected ., got '('"),
-        ("", "got the end of the text"),
+        (r"matrix(x,y){x}", "'(' cannot stand here"),
+        ("", "the end of the text cannot stand here"),
     ],
 )
 def test_bad_iterations(text: str, message: str) -> None:
@@ -244,7 +228,7 @@ def test_bad_shapes(shape: tuple[int, ...]) -> None:
 
 def test_names_in_the_kernel_do_not_clash() -> None:
     found = iteration(r"result.\(pos){ result[pos] }", arrays=[Array("result", Type.INT, (8,))])
-    assert "result_[pos_] = result[pos];" in opencl_code.source(found)
+    assert "result_[pos_] = result[pos];" in found.opencl
 
 
 def test_reads_outside_of_an_array_are_told() -> None:
@@ -268,30 +252,29 @@ def test_reads_outside_of_an_array_are_told() -> None:
 )
 def test_constants_are_folded_as_opencl_computes_them(body: str, expected: float) -> None:
     found = parsed(body).body
-    assert isinstance(found, Literal)
-    assert found.value == expected
-    assert type(found.value) is type(expected)
+    assert found.head == expected
+    assert type(found.head) is type(expected)
 
 
-VARIABLES = [Variable("x", 0, 6), Variable("y", 1, 5)]
+VARIABLES = [Expression(IterationVariable("x", 6)), Expression(IterationVariable("y", 5))]
+DIVISORS = st.one_of(st.integers(1, 9), st.integers(-9, -1)).map(literal)
 INTEGERS = st.recursive(
     st.sampled_from(VARIABLES) | st.integers(-9, 9).map(literal),
     lambda inner: st.one_of(
         st.tuples(st.sampled_from("+-*"), inner, inner).map(lambda t: operation(*t)),
-        st.tuples(st.sampled_from("/%"), inner, st.integers(1, 9).map(literal)).map(lambda t: operation(*t)),
-        st.tuples(st.sampled_from("/%"), inner, st.integers(-9, -1).map(literal)).map(lambda t: operation(*t)),
-        inner.map(negation),
+        st.tuples(st.sampled_from("/%"), inner, DIVISORS).map(lambda t: operation(*t)),
+        inner.map(lambda one: operation("-", one)),
     ),
     max_leaves=8,
 )
 
 
-def evaluated(body: IterationExpression) -> np.ndarray:
+def evaluated(body: Expression) -> np.ndarray:
     return reference.evaluate(Iteration(SMALL, ("x", "y"), body), {})
 
 
 @given(INTEGERS)
-def test_ranges_hold_every_value(body: IterationExpression) -> None:
+def test_ranges_hold_every_value(body: Expression) -> None:
     least, most = values(body)
     if max(abs(least), abs(most)) < 2**31:
         found = evaluated(body)
@@ -299,20 +282,18 @@ def test_ranges_hold_every_value(body: IterationExpression) -> None:
 
 
 @given(INTEGERS)
-def test_what_is_written_reads_the_same(body: IterationExpression) -> None:
-    shown = opencl_code.written_iteration(Iteration(SMALL, ("x", "y"), body))
-    again = iteration(shown, arrays=[SMALL])
+def test_what_is_written_reads_the_same(body: Expression) -> None:
+    whole = Iteration(SMALL, ("x", "y"), body)
+    again = iteration(str(whole), arrays=[SMALL])
     assert np.array_equal(evaluated(again.body), evaluated(body))
-    assert opencl_code.source(again) == opencl_code.source(Iteration(SMALL, ("x", "y"), body))
+    assert again.opencl == whole.opencl
 
 
 @given(INTEGERS, INTEGERS, st.sampled_from([4, 40, 119, 400]))
-def test_classes_hold_at_all_addresses(
-    first: IterationExpression, second: IterationExpression, interval_bytes: int
-) -> None:
-    read = Read(SMALL, (first, second))
+def test_classes_hold_at_all_addresses(first: Expression, second: Expression, interval_bytes: int) -> None:
+    read = Expression(SMALL, (first, second))
     found = Iteration(SMALL, ("x", "y"), read)
-    least, most = index_range(read)
+    least, most = values(linear_index(read))
     if max(abs(least), abs(most)) >= 2**31:
         return
     indices = evaluated(linear_index(read)).astype(np.int64)
@@ -333,8 +314,8 @@ def test_classes_hold_at_all_addresses(
 def test_samples_read_the_same_after_they_are_written(seed: int) -> None:
     array = Array("matrix", Type.FLOAT, (8, 4))
     sample = next(iterations(array, kind="random", seed=seed))
-    again = iteration(opencl_code.written_iteration(sample), arrays=[array])
-    assert opencl_code.source(again) == opencl_code.source(sample)
+    again = iteration(str(sample), arrays=[array])
+    assert again.opencl == sample.opencl
     data = {"matrix": np.arange(32, dtype=np.float32).reshape(8, 4)}
     assert np.array_equal(reference.evaluate(again, data), reference.evaluate(sample, data), equal_nan=True)
 
@@ -348,32 +329,12 @@ def test_results_by_numpy_against_loops_over_elements() -> None:
         assert found[x, y, z] == expected
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("m[x, y + 1]", "array m has elements 0..29, and 1..30 are read"),
-        ("x / y", "an integer is divided by zero"),
-    ],
-)
-def test_results_that_mean_nothing_are_refused(body: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        reference.evaluate(parsed(body, SMALL), {"m": np.zeros((6, 5), np.int32)})
-
-
-def test_data_has_to_fit() -> None:
-    found = parsed("m[x,y]", SMALL)
-    with pytest.raises(InputError, match="no data is given"):
-        reference.evaluate(found, {})
-    with pytest.raises(InputError, match=r"array m is int 6x5, and the data float32"):
-        reference.evaluate(found, {"m": np.zeros((6, 5), np.float32)})
-
-
 def test_samples_have_the_leaves_and_operators_they_should() -> None:
     array = Array("matrix", Type.FLOAT, (8, 4))
     for kind, signs in (("random", set("+-*/")), ("realistic", set("+-*"))):
         drawn = iterations(array, kind=kind, seed=3)  # type: ignore[arg-type]
-        nodes = [node for _ in range(400) for node in walk(next(drawn).body)]
-        operators = {node.operator for node in nodes if hasattr(node, "operator")} - {"%"}
+        nodes = [node for _ in range(400) for node in next(drawn).body.walk()]
+        operators = {node.head for node in nodes if isinstance(node.head, str)} - {"%"}
         assert operators == signs
         assert max(node.height for node in nodes) <= 3 + 1 + 2  # and what a subscript adds
     for seed in (1, 2):
@@ -384,11 +345,11 @@ def test_samples_have_the_leaves_and_operators_they_should() -> None:
 def test_samples_divide_integers_and_never_by_zero() -> None:
     array = Array("matrix", Type.FLOAT, (8, 4))
     drawn = list(islice(iterations(array, kind="random", seed=1, depth=5), 1500))
-    divided = [node for sample in drawn for node in walk(sample.body) if is_integer_division(node)]
+    divided = [node for sample in drawn for node in sample.body.walk() if is_integer_division(node)]
     assert len(divided) >= 5
     for sample in drawn:
         reference.evaluate(sample, {"matrix": np.ones((8, 4), np.float32)})  # would refuse it
 
 
-def is_integer_division(node: IterationExpression) -> bool:
-    return isinstance(node, BinaryOperation) and node.operator == "/" and node.type is Type.INT
+def is_integer_division(node: Expression) -> bool:
+    return node.head == "/" and node.type is Type.INT
