@@ -259,6 +259,12 @@ def test_a_claim_about_no_instance_of_the_library_is_refused_by_its_line(library
         assert f"{theirs}:1: no instance 'two' in {library.folder}" in told.err
 
 
+def test_the_table_of_a_sweep_of_a_family_has_results_too(library: Library, capsys: pytest.CaptureFixture[str]) -> None:
+    table = library.folder.parent / "swept.sqlite"
+    assert Runner("sweep", capsys)(library.folder / "tiny.toml", "-q", "-o", table).code == 0
+    assert library("check", table).out.startswith("2 instances, 0 claims known and 2 new: ")
+
+
 def test_tables_are_by_family_or_by_instance(library: Library) -> None:
     library.solved("--update")
     theirs = library.submit(lower=8, upper=10)

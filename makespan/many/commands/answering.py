@@ -24,7 +24,7 @@ from makespan.verify import digest
 from makespan.version import THEORY, __version__
 
 CLAIM = "claim"
-"""The key of what an answer with evidence says besides its numbers: the digest of the instance, and a schedule."""
+"""The key of what an answer says besides its numbers: the digest of the instance, the version, and a schedule."""
 
 VERSION = f"{__version__}, theory {THEORY}"
 MOST_SCHEDULE = 4096
@@ -70,17 +70,16 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
         return {"cause": FailureCause.BUG, "reason": " ".join(told.split())}
-    if not job["bundle"]:
-        return {"document": found.document, "digest": found.digest, "bundle": None}
-    witness = found.evidence["witness"]
-    # A table stays small enough: long schedules are in the bundle.
+    # A table stays small: short schedules are in it where evidence is wanted, longer ones in the bundle.
+    witness = found.evidence["witness"] if job["bundle"] else None
     is_short = witness is not None and len(bundle_bytes(witness)) <= MOST_SCHEDULE
     claim = {
         "digest": digest(found.evidence["instance"]),
         "version": VERSION,
         "schedule": witness if is_short else None,
     }
-    return {"document": {**found.document, CLAIM: claim}, "digest": found.digest, "bundle": found.bundle.decode()}
+    bundle = found.bundle.decode() if job["bundle"] else None
+    return {"document": {**found.document, CLAIM: claim}, "digest": found.digest, "bundle": bundle}
 
 
 if __name__ == "__main__":

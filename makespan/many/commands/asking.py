@@ -36,7 +36,7 @@ class QuestionRun:
         wall_seconds: for a job, before it is killed.
         scheduler: of a cluster; None for processes on this machine, `workers` or one for each core.
         bundles: the folder for the evidence of new answers.
-        is_claimed: whether an answer is kept as a claim, with its schedule where that is short.
+        wants_schedules: whether the table keeps short schedules of new answers.
         kept: called with each outcome, before it is in the table.
     """
 
@@ -48,7 +48,7 @@ class QuestionRun:
     scheduler: str | None = None
     retry: bool = False
     bundles: Path | None = None
-    is_claimed: bool = False
+    wants_schedules: bool = False
     quiet: bool = False
     kept: Callable[[JobOutcome], None] = lambda _: None
 
@@ -100,7 +100,7 @@ class QuestionRun:
 
     def crew(self) -> AbstractContextManager[WorkerCrew]:
         """Return those who answer."""
-        module, wants_bundle = answering.__name__, self.is_claimed or self.bundles is not None
+        module, wants_bundle = answering.__name__, self.wants_schedules or self.bundles is not None
         if self.scheduler is not None:
             from makespan.many.sweep.cluster import cluster_crew
 

@@ -302,7 +302,7 @@ def run(
         workers,
         retry=True,
         bundles=bundles,
-        is_claimed=True,
+        wants_schedules=True,
         kept=keep,
     )
     asking.check()
