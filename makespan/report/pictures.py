@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 PROVEN, RUN, FASTEST, PESSIMISTIC, INK, GREY, LINES, SPAN = (
     "#0072B2", "#D55E00", "#009E73", "#5A5A5A", "#1A1A1A", "#5A5A5A", "#C8C8C8", "#EAF2F8",
@@ -89,21 +88,9 @@ def write_figure(drawn: Callable[[], "Figure"], path: Path, *, title: str, about
     write_whole(path, render_figure(drawn, path.suffix.lower(), title=title, about=about), "the picture")
 
 
-def padded_layout() -> "ConstrainedLayoutEngine":
-    """Return a layout with a margin around everything."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    return ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
-
-
 def replace_unprintable(text: str) -> str:
     """Return a text with a replacement for every letter that prints nothing."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "\ufffd" for letter in text)
-
-
-def title_lines(text: str, letters: int) -> list[str]:
-    """Return a title in at most three lines of `letters` letters, with dots for what does not fit."""
-    return wrap(replace_unprintable(text), letters, max_lines=3, placeholder=" ...")
 
 
 def formula_text(text: str) -> str:
@@ -184,7 +171,7 @@ def fitting_lines(text: str, width: int, *, size: int, **look: Any) -> list[str]
     """Return a text in at most three lines that fit into `width` pixels."""
     # letters differ in width, so the number that fits is found by measuring
     for letters in range(width // 8, 8, -4):
-        lines = title_lines(text, letters)
+        lines = wrap(replace_unprintable(text), letters, max_lines=3, placeholder=" ...")
         if all(text_width(line, size=size, **look) <= width for line in lines):
             break
     return lines

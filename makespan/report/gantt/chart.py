@@ -247,10 +247,6 @@ class ScaledAxis:
                     left + (min(end, part.end) - part.first) / self.per_pixel,
                 )
 
-    def has(self, time: int) -> bool:
-        """Return whether a time is drawn, and not left out."""
-        return any(part.first <= time <= part.end for part in self.parts if not part.is_gap)
-
     def ticks(self, letter: float, unit: Fraction = Fraction(1)) -> list[tuple[float, str]]:
         """Return places and numbers: round ones, as far apart as `letter` pixels for each letter need.
 

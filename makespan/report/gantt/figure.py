@@ -49,27 +49,23 @@ _FACES = {"arrival": INK, "earlier": INK, "late": "#D55E00"}
 _TOOTH = 10
 
 
-def render_chart(chart: Gantt, suffix: str, *, about: str, is_titled: bool = True) -> bytes:
+def render_chart(chart: Gantt, suffix: str, *, about: str) -> bytes:
     """Return the content of a file with the chart; equal charts give equal bytes.
 
     Args:
         suffix: one of `PICTURES`.
         about: the description that screen readers read after the title.
-        is_titled: whether title and subtitles stand above it.
     """
-    return render_figure(
-        lambda: draw_chart(chart, is_titled=is_titled),
-        suffix, title=chart.title, about=about, **{"hatch.linewidth": 0.8},
-    )  # fmt: skip
+    return render_figure(lambda: draw_chart(chart), suffix, title=chart.title, about=about, **{"hatch.linewidth": 0.8})
 
 
-def draw_chart(chart: Gantt, *, is_titled: bool = True) -> "Figure":
+def draw_chart(chart: Gantt) -> "Figure":
     """Return the figure of a chart."""
     labels = [shorten_middle(row.label, _MOST_LETTERS) for panel in chart.panels for row in panel.rows]
     left = MARGIN + 24 + round(max(text_width(label, size=9) for label in labels))
     width = max(left + chart.width + 2 * MARGIN, NARROW)
     inside = width - 2 * MARGIN
-    head = head_lines(chart.title if is_titled else "", chart.subtitles if is_titled else (), inside)
+    head = head_lines(chart.title, chart.subtitles, inside)
     key = 76 + max((text_width(key.words, size=9) for key in chart.keys), default=0)
     columns = max(1, min(len(chart.keys), int(inside // key)))
     caption = fitting_lines(chart.caption, inside, size=_CAPTION_POINTS) if chart.caption else []
@@ -230,7 +226,7 @@ class _PlacedPanel:
             )  # fmt: skip
         for (row, lane, at), (to_row, to_lane, to), is_bold in self.panel.arrows:
             down = (to_row > row) - (to_row < row)
-            edge = 0.44 * self.lane * (down if self.panel.ground is not None or down == 0 else 0)
+            edge = 0.44 * self.lane * (down if self.panel.ground is not None else 0)
             flat = -0.44 * self.lane if down == 0 else 0
             axes.annotate(
                 "", (self.axis.at(to), self.middle(to_row, to_lane) - edge + flat),

@@ -228,7 +228,7 @@ class _SvgPanel:
             yield _tag("path", _tag("title", kind), class_=f"mark {kind}", d=path)
         for (row, lane, at), (to_row, to_lane, to), is_bold in self.panel.arrows:
             down = (to_row > row) - (to_row < row)
-            edge = 0.44 * self.lane * (down if self.panel.ground is not None or down == 0 else 0)
+            edge = 0.44 * self.lane * (down if self.panel.ground is not None else 0)
             begin, end = self.middle(row, lane) + edge, self.middle(to_row, to_lane) - edge
             tail, head = x(axis.at(at)), x(axis.at(to))
             path = f"M{tail} {begin:.1f}L{head} {end:.1f}"

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from makespan.report.gantt.chart import round_numbers
 
-_CURVE_HEIGHT, _STRIP = 260, 54
+_STRIP = 54
 
 
 class PageLayout(NamedTuple):
@@ -35,66 +35,26 @@ LAYOUTS = (
 """The layouts for a window on a desk or on paper, and for a telephone."""
 
 
-class AxisTick(NamedTuple):
-    """A tick on an axis."""
+class PageScale(NamedTuple):
+    """An axis on which the numbers from 0 to `high` lie between two places."""
 
-    at: float
-    text: str
+    start: float
+    end: float
+    high: int
 
+    def at(self, number: int) -> float:
+        """Return the place of a number."""
+        return round(self.start + number * (self.end - self.start) / self.high, 1)
 
-class LadderRung(NamedTuple):
-    """A row of the ladder: its mark from `x` to `to` (equal for one number), and the places of name and value."""
-
-    y: float
-    name: str
-    kind: str
-    x: float
-    to: float
-    text: str
-    name_at: tuple[float, float]
-    text_at: tuple[float, float]
-
-
-class LadderDrawing(NamedTuple):
-    """The bound ladder; `span` is the proven interval from the best to the worst case."""
-
-    layout: PageLayout
-    height: float
-    rungs: Sequence[LadderRung]
-    span: tuple[float, float]
-    ticks: Sequence[AxisTick]
-
-
-def ladder(rows: Sequence[Mapping[str, Any]], layout: PageLayout) -> LadderDrawing:
-    """Return the drawing of the rows. Its axis begins at 0."""
-    left, right = layout.sides
-    high = max(int(row["upper"]) for row in rows)
-
-    def x(cycles: int) -> float:
-        return round(left + cycles * (layout.width - left - right) / high, 1)
-
-    def rung(number: int, row: Mapping[str, Any]) -> LadderRung:
-        y = layout.row * (number + (0.62 if layout.stacked else 0.5))
-        name_at = (left + 4, y - 12) if layout.stacked else (left - 8, y + 4)
-        text_at = (layout.width - 1, y - 12) if layout.stacked else (x(row["upper"]) + 11, y + 4)
-        text = interval_words(row["lower"], row["upper"])
-        return LadderRung(y, row["name"], row["kind"], x(row["lower"]), x(row["upper"]), text, name_at, text_at)
-
-    best = next(row for row in rows if row["name"] == "best case")
-    worst = next(row for row in rows if row["name"] == "worst case")
-    ticks = [AxisTick(x(at), str(at)) for at in _ticks(0, high, layout.ticks)]
-    rungs = [rung(number, row) for number, row in enumerate(rows)]
-    return LadderDrawing(layout, layout.row * len(rows), rungs, (x(best["lower"]), x(worst["upper"])), ticks)
+    def ticks(self, most: int) -> list[tuple[float, int]]:
+        """Return places and round numbers, `most` and one at most."""
+        step = next(step for step in round_numbers() if self.high / step <= most)
+        return [(self.at(number), number) for number in range(0, self.high + 1, step)]
 
 
 def interval_words(lower: int, upper: int) -> str:
     """Return an interval as text, such as `1234` or `1234 to 1300`."""
     return str(lower) if lower == upper else f"{lower} to {upper}"
-
-
-def _ticks(low: int, high: int, most: int) -> range:
-    step = next(step for step in round_numbers() if (high - low) / step <= most)
-    return range(-(-low // step) * step, high + 1, step)
 
 
 class OccupancyStrip(NamedTuple):
@@ -114,7 +74,7 @@ class OccupancyDrawing(NamedTuple):
     height: float
     strips: Sequence[OccupancyStrip]
     strip_height: float
-    ticks: Sequence[AxisTick]
+    axis: PageScale
 
 
 def occupancy(data: Mapping[str, Any], layout: PageLayout) -> OccupancyDrawing:
@@ -135,49 +95,4 @@ def occupancy(data: Mapping[str, Any], layout: PageLayout) -> OccupancyDrawing:
         points.append(f"{left + makespan * scale:.2f},{base}")
         share = f"{100 * entry['total'] / (entry['capacity'] * makespan):.1f} %"
         strips.append(OccupancyStrip(base, entry["name"], " ".join(points), share, entry["colour"]))
-    ticks = [AxisTick(round(left + at * scale, 1), str(at)) for at in _ticks(0, makespan, layout.ticks)]
-    return OccupancyDrawing(layout, _STRIP * len(strips), strips, full, ticks)
-
-
-class CurveMark(NamedTuple):
-    """The bounds for a number of warps, at `x`; `lower` and `upper` are equal if they are exact."""
-
-    x: float
-    lower: float
-    upper: float
-    pessimistic: float
-
-
-class CurveDrawing(NamedTuple):
-    """Bounds over the number of warps as marks, with nothing between them, and both axes."""
-
-    layout: PageLayout
-    height: float
-    marks: Sequence[CurveMark]
-    ticks: Sequence[AxisTick]
-    levels: Sequence[AxisTick]
-
-
-def curve(points: Sequence[Mapping[str, Any]], layout: PageLayout) -> CurveDrawing:
-    """Return the drawing of the curve. Both axes begin at 0."""
-    most_warps = int(points[-1]["warps"])
-    most = max(int(point["pessimistic"]) for point in points)
-    left, height = layout.curve_left, _CURVE_HEIGHT - 16
-    width = layout.width - left - 30
-
-    def across(warps: int) -> float:
-        return round(left + width * warps / most_warps, 1)
-
-    def up(cycles: int) -> float:
-        return round(16 + height * (1 - cycles / most), 1)
-
-    def mark(point: Mapping[str, Any]) -> CurveMark:
-        return CurveMark(across(point["warps"]), *(up(point[key]) for key in ("lower", "upper", "pessimistic")))
-
-    return CurveDrawing(
-        layout,
-        _CURVE_HEIGHT,
-        list(map(mark, points)),
-        [AxisTick(across(warps), str(warps)) for warps in _ticks(0, most_warps, 3 * layout.ticks // 2)],
-        [AxisTick(up(level), str(level)) for level in _ticks(0, most, 6)],
-    )
+    return OccupancyDrawing(layout, _STRIP * len(strips), strips, full, PageScale(left, layout.width - right, makespan))

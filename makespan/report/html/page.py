@@ -30,9 +30,9 @@ def render_page(data: Mapping[str, Any]) -> str:
     return render_template(
         "page.html.j2",
         data,
-        ladder=[marks.ladder(data["ladder"], layout) for layout in marks.LAYOUTS],
+        figures=marks.LAYOUTS,
         occupancy=[marks.occupancy(data["occupancy"], layout) for layout in marks.LAYOUTS],
-        curve=[marks.curve(data["curve"], layout) for layout in marks.LAYOUTS] if data["curve"] else None,
+        scale=marks.PageScale,
     )
 
 

@@ -137,16 +137,23 @@ def test_every_figure_stands_there_for_a_wide_and_for_a_narrow_window() -> None:
     assert classes["figure wide"] == classes["figure narrow"] == 3
 
 
-@pytest.mark.parametrize("layout", marks.LAYOUTS)
-def test_the_ladder_begins_at_0_and_holds_every_mark(layout: marks.PageLayout) -> None:
-    shown = marks.ladder(data()["ladder"], layout)
-    left, right = layout.sides
-    assert shown.ticks[0] == marks.AxisTick(left, "0")
-    assert max(rung.to for rung in shown.rungs) == layout.width - right
-    for rung, row in zip(shown.rungs, data()["ladder"], strict=True):
-        share = row["upper"] / max(row["upper"] for row in data()["ladder"])
-        assert rung.to == pytest.approx(left + share * (layout.width - left - right), abs=0.1)
-        assert 0 <= rung.name_at[0] <= layout.width
+def test_the_ladder_begins_at_0_and_holds_every_mark() -> None:
+    drawn = {e.attributes["class"]: e for e in page().one("bounds").all("svg")}
+    for layout in marks.LAYOUTS:
+        (left, right), width = layout.sides, layout.width
+        figure = drawn[f"figure {layout.name}"]
+        first = next(e for e in figure if e.attributes.get("class") == "tick")
+        assert (first.text, float(first.attributes["x"] or 0)) == ("0", left)
+        ends = []
+        for row in data()["ladder"]:
+            share = row["upper"] / max(row["upper"] for row in data()["ladder"])
+            ends.append(left + share * (width - left - right))
+        marked = [e for e in figure if e.attributes.get("class") in ("run", "proven", "bound") and e.tag != "text"]
+        at = [float(e.attributes.get("cx") or re.findall(r"M(\S+)", e.attributes.get("d") or "")[0]) for e in marked]
+        bars = ["H" in (e.attributes.get("d") or "") for e in marked]
+        assert len(at) == len(ends)
+        assert all(bar or x == pytest.approx(end, abs=0.1) for x, end, bar in zip(at, ends, bars, strict=True))
+        assert max(ends) == width - right
 
 
 def test_a_page_has_the_bounds_that_outlast_departures_of_the_hardware() -> None:
@@ -168,11 +175,15 @@ def test_numbers_of_a_page_are_written_one_way() -> None:
 def test_between_the_points_of_a_curve_nothing_is_drawn() -> None:
     bounded = {"warps": 2, "lower": 5, "upper": 8, "pessimistic": 10}
     exact = {"warps": 4, "lower": 9, "upper": 9, "pessimistic": 20}
-    for layout in marks.LAYOUTS:
-        open_mark, met = marks.curve([bounded, exact], layout).marks
-        assert open_mark.pessimistic < open_mark.upper < open_mark.lower
-        assert met.lower == met.upper
-        assert open_mark.x < met.x
+    drawn = read(
+        render_page({**data(), "curve": [{**each, "status": "", "evidence": ""} for each in (bounded, exact)]})
+    )
+    for figure in (e for e in drawn.one("curve").all("svg")):
+        (circle,), (bar,) = figure.all("circle"), figure.all("path")
+        pessimistic = float(figure.all("rect")[0].attributes["y"] or 0) + 3.5
+        x, upper, lower = map(float, re.findall(r"^M(\S+) (\S+) .* V(\S+)", bar.attributes["d"] or "")[0])
+        assert pessimistic < upper < lower
+        assert x < float(circle.attributes["cx"] or 0)
     assert not page().one("curve").all("polyline")
     assert not page().one("curve").all("polygon")
 
