@@ -5,10 +5,11 @@ stands for z where there are barriers are made here, for strings. Masses are who
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from itertools import takewhile
 from math import lcm
+from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, UnitClass
@@ -151,8 +152,71 @@ class Mode:
     waits: int = 0  # cross waits, all at the beginning
 
 
+class UnitLedger:
+    """The units that pairs open and close, and what of them counts before a cycle."""
+
+    of: dict[str, UnitClass]
+    counted: Set[str]
+    mine: list[Issue]
+    units: list[Unit]
+    horizon: dict[str, int]
+
+    def own_ports(self) -> dict[tuple[str, int], int]:
+        """The cycles in which z holds its port, of classes with one, with the cycle of its issue."""
+        return {
+            (one.unit, one.cycle + q): one.cycle
+            for one in self.mine
+            for q in range(self.of[one.unit].interval)
+            if self.of[one.unit].capacity == 1
+        }
+
+    def match(self, slot: str, toward: str, opening: list[tuple[int, int]], closing: list[tuple[int, int]]) -> None:
+        opens, closes = [list(part) for part in opening], [list(part) for part in closing]
+        while opens:
+            mass = min(opens[0][1], closes[0][1])
+            assert opens[0][0] < closes[0][0], "a unit is closed later than it is opened"
+            self.units.append(Unit(slot, opens[0][0], toward, closes[0][0], mass))
+            for side in (opens, closes):
+                side[0][1] -= mass
+                if not side[0][1]:
+                    side.pop(0)
+
+    def tally(self, t: int, mode: Mode) -> "Tally":
+        """What counts in cycle t; the names are those of the proof."""
+        x, horizon = mode.unit, self.horizon[mode.unit]
+        matured, v_of = dict.fromkeys(self.counted, 0), dict.fromkeys(self.counted, 0)
+        e, q = dict[str, int](), dict[str, int]()
+        chi = max(0, mode.begin + mode.waits - t) if x in self.counted else 0
+        for unit in self.units:
+            if unit.opened >= t:
+                continue
+            ripe = unit.opened + self.horizon[unit.slot] <= t
+            watched = unit.slot == x and unit.opened < mode.last and not ripe
+            if unit.closed >= t:
+                if ripe:
+                    matured[unit.toward] += unit.mass
+                elif not watched:
+                    v_of[unit.slot] += unit.mass
+            elif watched and unit.closed >= mode.begin:
+                e[unit.toward] = e.get(unit.toward, 0) + unit.mass
+            old = unit.slot == x and unit.opened < mode.begin <= unit.closed
+            if old and t <= unit.opened + horizon - 1 < t + chi:
+                q[unit.toward] = q.get(unit.toward, 0) + unit.mass
+        return Tally(matured, v_of, e, q, chi)
+
+
+class Tally(NamedTuple):
+    """Mass by class: of ripe units, of open ones by slot, of watched ones that are closed, of old ones; and chi."""
+
+    matured: dict[str, int]
+    v_of: dict[str, int]
+    e: dict[str, int]
+    q: dict[str, int]
+    chi: int
+
+
 @dataclass
-class Ledger:
+class Ledger(UnitLedger):
     """B, and everything it is compared with.
 
     Args:
@@ -178,12 +242,7 @@ class Ledger:
         self.price = {name: (cap - self.mass[name]) * self._late(name) for name, cap in self.caps.items()}
         self.end = self.mine[-1].ready
         self.horizon = {name: unit.latency.most - (self.without == "latency") for name, unit in self.of.items()}
-        self.own = {  # cycles in which z holds its port, of classes with one
-            (one.unit, one.cycle + q): one.cycle
-            for one in self.mine
-            for q in range(self.of[one.unit].interval)
-            if self.of[one.unit].capacity == 1
-        }
+        self.own = self.own_ports()
         self._modes()
         self._masses()
 
@@ -254,7 +313,7 @@ class Ledger:
                     toward = segment[j + 1].unit
                     run = takewhile(lambda k: letters[k] == toward, range(j + 1, len(letters)))  # noqa: B023 - used at once
                     closes = [part for k in run for part in self._closing(segment[k], closing[k])]
-                    self._match(one.unit, toward, self._parts(one, 0, opening[j]), closes)
+                    self.match(one.unit, toward, self._parts(one, 0, opening[j]), closes)
         for cycle, unit in self.hits.items():
             assert unit not in self.counted or blocked[cycle] == self.scale, "a hit blocks a mass of one"
 
@@ -271,17 +330,6 @@ class Ledger:
 
     def _closing(self, one: Issue, mass: int) -> list[tuple[int, int]]:
         return self._parts(one, self.mass[one.unit] - mass, self.mass[one.unit])
-
-    def _match(self, slot: str, toward: str, opening: list[tuple[int, int]], closing: list[tuple[int, int]]) -> None:
-        opens, closes = [list(part) for part in opening], [list(part) for part in closing]
-        while opens:
-            mass = min(opens[0][1], closes[0][1])
-            assert opens[0][0] < closes[0][0], "a unit is closed later than it is opened"
-            self.units.append(Unit(slot, opens[0][0], toward, closes[0][0], mass))
-            for side in (opens, closes):
-                side[0][1] -= mass
-                if not side[0][1]:
-                    side.pop(0)
 
     def inequalities(self) -> Iterator[tuple[str, int]]:
         """Every inequality of the proof, as its name and the left side less the right; then the theorem itself."""
@@ -302,28 +350,10 @@ class Ledger:
         yield "theorem", (cost + elsewhere - self.end) * self.scale + paid + self.total - self.weights
 
     def _at(self, t: int, mode: Mode, b: int) -> Iterator[tuple[str, int]]:
-        x, horizon = mode.unit, self.horizon[mode.unit]
-        matured, v_of = dict.fromkeys(self.counted, 0), dict.fromkeys(self.counted, 0)
-        v, e, q = 0, dict[str, int](), dict[str, int]()
-        chi = max(0, mode.begin + mode.waits - t) if x in self.counted else 0
-        for unit in self.units:
-            if unit.opened >= t:
-                continue
-            ripe = unit.opened + self.horizon[unit.slot] <= t
-            watched = unit.slot == x and unit.opened < mode.last and not ripe
-            if unit.closed >= t:
-                if ripe:
-                    matured[unit.toward] += unit.mass
-                elif not watched:
-                    v += unit.mass
-                    v_of[unit.slot] += unit.mass
-            elif watched and unit.closed >= mode.begin:
-                e[unit.toward] = e.get(unit.toward, 0) + unit.mass
-            old = unit.slot == x and unit.opened < mode.begin <= unit.closed
-            if old and t <= unit.opened + horizon - 1 < t + chi:
-                q[unit.toward] = q.get(unit.toward, 0) + unit.mass
+        x, (matured, v_of, e, q, chi) = mode.unit, self.tally(t, mode)
+        v = sum(v_of.values())
         yield "I", b - matured.get(x, 0) - v - chi * self.scale
-        r = sum(self.blocking_closing[max(mode.begin, t - horizon + 1, 0) : t]) if x in self.counted else 0
+        r = sum(self.blocking_closing[max(mode.begin, t - self.horizon[x] + 1, 0) : t]) if x in self.counted else 0
         for y in self.counted - {x}:
             held = sum(self.own.get((y, t + n), t) < t for n in range(self.of[y].interval))
             g = b + r + e.get(y, 0) - matured[y] - (v - v_of[y]) + (1 - held) * self.scale + self.price[y]

@@ -11,7 +11,7 @@ from math import lcm
 
 from makespan.model.instance import Instance
 from makespan.model.program import InstructionTiming, Program
-from tests.bounds.ledger import Issue, Mode, Unit, scan
+from tests.bounds.ledger import Issue, Mode, Unit, UnitLedger, scan
 
 
 def timings(instance: Instance, program: Program) -> tuple[InstructionTiming, ...]:
@@ -75,7 +75,7 @@ def longest_gaps(rules: tuple[InstructionTiming, ...]) -> list[int]:
 
 
 @dataclass
-class Ledger:
+class Ledger(UnitLedger):
     """B, and everything it is compared with.
 
     Args:
@@ -104,12 +104,7 @@ class Ledger:
         }
         if self.without == "horizon":
             self.horizon = {name: max(1, cycles - 1) for name, cycles in self.horizon.items()}
-        self.own = {
-            (one.unit, one.cycle + q): one.cycle
-            for one in self.mine
-            for q in range(self.of[one.unit].interval)
-            if self.of[one.unit].capacity == 1
-        }
+        self.own = self.own_ports()
         self.blocks = not list(self.instance.programs())[self.last].timings
         self._modes()
         self._masses()
@@ -190,7 +185,7 @@ class Ledger:
                             self.blocking_closing[t] += part
                 if opening[j]:
                     opens = self._parts(one, opening[j], at_end=False, skipped=skipped)
-                    self._match(one.unit, warp[j + 1], opens, self._parts(warp[j + 1], closing[j + 1], at_end=True))
+                    self.match(one.unit, warp[j + 1].unit, opens, self._parts(warp[j + 1], closing[j + 1], at_end=True))
         for t in hits:
             assert blocked[t] == self.scale, "a hit blocks a mass of one"
 
@@ -212,17 +207,6 @@ class Ledger:
         first = self.of[one.unit].interval - count if at_end else skipped
         return [(one.cycle + first + q, min(per_cycle, mass - q * per_cycle)) for q in range(count)]
 
-    def _match(self, slot: str, after: Issue, opens: list[tuple[int, int]], closes: list[tuple[int, int]]) -> None:
-        left, right = [list(part) for part in opens], [list(part) for part in closes]
-        while left:
-            mass = min(left[0][1], right[0][1])
-            assert left[0][0] < right[0][0], "a unit is closed later than it is opened"
-            self.units.append(Unit(slot, left[0][0], after.unit, right[0][0], mass))
-            for side in (left, right):
-                side[0][1] -= mass
-                if not side[0][1]:
-                    side.pop(0)
-
     def inequalities(self) -> Iterator[tuple[str, int]]:
         """Every inequality of the proof, as its name and the left side less the right; B after the last cycle."""
         b, modes = 0, iter(self.modes)
@@ -237,25 +221,8 @@ class Ledger:
 
     def _at(self, t: int, mode: Mode, b: int) -> Iterator[tuple[str, int]]:
         x, horizon, counts = mode.unit, self.horizon[mode.unit], mode.unit in self.counted
-        matured, v_of = dict.fromkeys(self.counted, 0), dict.fromkeys(self.counted, 0)
-        v, e, q = 0, dict[str, int](), dict[str, int]()
-        chi = max(0, mode.begin + mode.waits - t) if counts else 0
-        for unit in self.units:
-            if unit.opened >= t:
-                continue
-            ripe = unit.opened + self.horizon[unit.slot] <= t
-            watched = unit.slot == x and unit.opened < mode.last and not ripe
-            if unit.closed >= t:
-                if ripe:
-                    matured[unit.toward] += unit.mass
-                elif not watched:
-                    v += unit.mass
-                    v_of[unit.slot] += unit.mass
-            elif watched and unit.closed >= mode.begin:
-                e[unit.toward] = e.get(unit.toward, 0) + unit.mass
-            old = unit.slot == x and unit.opened < mode.begin <= unit.closed
-            if old and t <= unit.opened + horizon - 1 < t + chi:
-                q[unit.toward] = q.get(unit.toward, 0) + unit.mass
+        matured, v_of, e, q, chi = self.tally(t, mode)
+        v = sum(v_of.values())
         yield "I", b - matured.get(x, 0) - v - chi * self.scale
         begin = max(mode.begin, t - horizon + 1, 0)
         r = sum(self.blocking_closing[begin:t]) if counts else 0

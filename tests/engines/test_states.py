@@ -1,6 +1,6 @@
 """The packed search against the plain one: same answers, sound intervals when it is stopped, pruning that prunes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -126,29 +126,16 @@ def test_a_certificate_and_an_incumbent_change_nothing_but_the_effort(instance: 
             assert found == Finding(upper=truth + lead, evidence=Upper.SEARCH)
 
 
-def longest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
+def remaining_cycles(
+    instance: Instance, choose: Callable[[Iterable[int]], int]
+) -> Iterator[tuple[dict[int, int], int]]:
     """Every reachable state, its warps counted by code, with the true number of cycles that can remain."""
     automaton = search._PlainAutomaton(instance)
     known: dict[search.PlainState, int] = {((), ()): 0}
 
     def walk(state: search.PlainState) -> int:
         if state not in known:
-            known[state] = 1 + max(walk(after) for _, after in automaton.steps(state))
-        return known[state]
-
-    for _, start in automaton.begin():
-        walk(start)
-    for (places, _), cycles in known.items():
-        yield {code: places.count(code) for code in places}, cycles
-
-
-def shortest(instance: Instance) -> Iterator[tuple[dict[int, int], int]]:
-    automaton = search._PlainAutomaton(instance)
-    known: dict[search.PlainState, int] = {((), ()): 0}
-
-    def walk(state: search.PlainState) -> int:
-        if state not in known:
-            known[state] = 1 + min(walk(after) for _, after in automaton.steps(state))
+            known[state] = 1 + choose(walk(after) for _, after in automaton.steps(state))
         return known[state]
 
     for _, start in automaton.begin():
@@ -171,9 +158,9 @@ def test_no_state_takes_longer_than_its_bound_says_nor_less(instance: Instance) 
     problem = packing.Problem.of(instance)
     for proof in (None, certificate(instance)):
         rest = remaining.worst_case(instance, proof)
-        assert all(cycles <= prospect(problem, rest, state, 1) for state, cycles in longest(instance))
+        assert all(cycles <= prospect(problem, rest, state, 1) for state, cycles in remaining_cycles(instance, max))
     rest = remaining.best_case(instance)
-    assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in shortest(instance))
+    assert all(cycles >= -prospect(problem, rest, state, -1) for state, cycles in remaining_cycles(instance, min))
 
 
 def leaves(number: int, choice: layout.LeafChoice) -> Iterator[list[int]]:
@@ -234,7 +221,7 @@ def test_bounds_are_attained_so_that_one_less_would_be_wrong() -> None:
     instance = Instance.of("CLLCLL", 3)
     problem = packing.Problem.of(instance)
     rest = remaining.worst_case(instance, certificate(instance))
-    states = list(longest(instance))
+    states = list(remaining_cycles(instance, max))
     assert ({0: 3}, 14) in states
     tight = [cycles for state, cycles in states if prospect(problem, rest, state, 1) == cycles]
     assert set(range(9)) <= set(tight)
