@@ -4,7 +4,7 @@ The addresses are not known, so each access counts with all that its lanes can t
 of what these cycles do to a launch.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms
 from makespan.model.machine import GivenRange
 from makespan.model.machine.gpus import Gpu
+from makespan.model.machine.occupancy import ResourceShare
 from makespan.model.program import Program
 from makespan.model.wording import count_words, cycle_words
 
@@ -128,6 +129,16 @@ class DramRate(NamedTuple):
         return f"{float(self.bandwidth * share / 10**9):g} GB/s"
 
 
+class LaunchedBlocks(NamedTuple):
+    """The blocks of a launch: how many, the latencies that the user gives, and what a block takes of an SM, and why."""
+
+    block: BlockPrograms
+    launched: int
+    latencies: Mapping[str, GivenRange]
+    shares: dict[str, ResourceShare]
+    told: tuple[Assumption, ...] = ()
+
+
 class DramService(NamedTuple):
     """The doubts about the latencies of each launch, for how long DRAM is busy with all, and what that assumes."""
 
@@ -136,60 +147,42 @@ class DramService(NamedTuple):
     told: tuple[Assumption, ...] = ()
 
 
-def dram_service(
-    blocks: Sequence[BlockPrograms],
-    counts: Sequence[int],
-    at_once: Sequence[int],
-    latencies: Sequence[Mapping[str, GivenRange]],
-    card: Gpu | None,
-) -> DramService:
-    """Return what DRAM does to launches that are on a GPU together.
-
-    Args:
-        blocks: a block of each.
-        counts: how many are launched.
-        at_once: how many can be on the GPU at the same time.
-        latencies: as the user gives them.
-        card: the GPU; None where it is not known.
+def dram_service(parts: Sequence[LaunchedBlocks], at_once: Sequence[int], card: Gpu | None) -> DramService:
+    """Return what DRAM does to launches that are on a GPU together, with at most `at_once` blocks of each.
 
     Raises:
         InputError: the GPU file lacks the bandwidth, the clock or the size of L2, or see `bytes_moved`.
     """
     if card is None:
-        return DramService([() for _ in blocks])
-    touched = sum(most * load_bytes(block) for block, most in zip(blocks, at_once, strict=True))
-    shares = [latency.dram for own in latencies for latency in own.values() if latency.dram is not None]
+        return DramService([() for _ in parts])
+    shares = [latency.dram for part in parts for latency in part.latencies.values() if latency.dram is not None]
     unknown = card.missing("mem_bw_gbs", "clock_ghz")
     rate = None if unknown and not shares else DramRate.of(card)
-    lacking = f"{', '.join(unknown)} of {card.name} is not known"
-    unsaid = (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking}"),)
-    doubts = []
-    for block, given in zip(blocks, latencies, strict=True):
-        within = _latencies_of_loads(block, {name for name, each in given.items() if each.dram is not None})
-        known = () if rate is None else _doubts(within, sum(at_once), touched, rate)
-        doubts.append(unsaid if within and rate is None else known)
+    touched = sum(
+        most * warps * bytes_in_flight(program)
+        for part, most in zip(parts, at_once, strict=True)
+        for program, warps in part.block
+    )
+    lacking = f"{', '.join(unknown)} of {card.name}"
+    doubts = [_doubts(part, sum(at_once), touched, rate, lacking) for part in parts]
     if rate is None or not shares:
         return DramService(doubts)
-    dirty = card.whole("l2_bytes")  # L2 may be full of lines that were written before the launch
-    busy, told = busy_cycles(list(zip(blocks, counts, strict=True)), dirty, rate, min(shares))
+    busy, told = _busy_cycles(parts, card.whole("l2_bytes"), rate, min(shares))
     return DramService(doubts, busy, (told,))
 
 
-def busy_cycles(
-    launches: Sequence[tuple[BlockPrograms, int]], dirty: int, rate: DramRate, share: Fraction
+def _busy_cycles(
+    parts: Sequence[LaunchedBlocks], dirty: int, rate: DramRate, share: Fraction
 ) -> tuple[int, Assumption]:
     """Return for how many cycles of an SM DRAM can be busy with all blocks of launches, and what that supposes.
 
     Args:
-        dirty: bytes that L2 may have to write back.
+        dirty: bytes that L2 may have to write back: it may be full of lines that were written before the launch.
         share: of its peak bandwidth that DRAM moves at least, as long as an access waits for it.
-
-    Raises:
-        InputError: see `bytes_moved`.
     """
-    total = dirty + sum(blocks * warps * bytes_moved(program) for block, blocks in launches for program, warps in block)
+    total = dirty + sum(part.launched * n * bytes_moved(program) for part in parts for program, n in part.block)
     most = int(rate.cycles(total) / share)
-    launched = count_words(sum(blocks for _, blocks in launches), "block")
+    launched = count_words(sum(part.launched for part in parts), "block")
     peak = "its peak" if share == 1 else f"{float(100 * share):g} % of its peak"
     then = (
         f"{total} bytes keep it busy for at most {cycle_words(most)}: a sector of 32 bytes for each lane of each access"
@@ -216,29 +209,26 @@ def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
         )
 
 
-def load_bytes(block: BlockPrograms) -> int:
-    """Return the bytes that DRAM moves at most for the loads of a block that are in flight at one time."""
-    return sum(warps * bytes_in_flight(program) for program, warps in block)
-
-
-def _latencies_of_loads(block: BlockPrograms, beside: Set[str]) -> dict[str, int]:
-    """Return the largest latency of each operation whose accesses are awaited, but of those `beside`."""
-    within: dict[str, int] = {}
-    for program, _ in block:
-        for access, timing in zip(program.accesses, program.timings, strict=False):
-            if access is not None and access.is_awaited and access.operation not in beside:
-                within[access.operation] = max(timing.latency[1], within.get(access.operation, 0))
-    return within
-
-
-def _doubts(within: Mapping[str, int], at_once: int, touched: int, rate: DramRate) -> tuple[Assumption, ...]:
+def _doubts(
+    part: LaunchedBlocks, at_once: int, touched: int, rate: DramRate | None, lacking: str
+) -> tuple[Assumption, ...]:
     """Return whether DRAM can serve all that can be in flight within the latencies, by Little's law.
 
     Args:
-        within: the latencies, by operation.
         at_once: blocks of all launches that can be on the GPU at the same time.
         touched: bytes that DRAM moves at most for the loads in flight of all of them.
+        lacking: what is not known of the GPU where there is no rate.
     """
+    within: dict[str, int] = {}  # a latency beside DRAM is without the cycles in which DRAM is busy
+    beside = {name for name, latency in part.latencies.items() if latency.dram is not None}
+    for program, _ in part.block:
+        for access, timing in zip(program.accesses, program.timings, strict=False):
+            if access is not None and access.is_awaited and access.operation not in beside:
+                within[access.operation] = max(timing.latency[1], within.get(access.operation, 0))
+    if not within:
+        return ()
+    if rate is None:
+        return (assumptions.gpu(f"nobody says whether DRAM serves what is in flight: {lacking} is not known"),)
     need = ceil(rate.cycles(touched))  # Little's law: what is in flight takes this long at the peak
     late = [f"{name} {most}" for name, most in within.items() if most < need]
     if not late:

@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from makespan.host.errors import InputError, MissingInput, prefix_errors
 from makespan.kernels import ptx, sass
-from makespan.kernels.dram import dram_service
+from makespan.kernels.dram import LaunchedBlocks, dram_service
 from makespan.kernels.launch_file import read_launches
 from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, launch_kernel
 from makespan.kernels.residency import RESIDENT, given_shares
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
 from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
 from makespan.model.machine.gpus import Gpu
@@ -83,7 +81,7 @@ def of_kernel(
     block = _block(known, chosen, room.missing_on_gpu(block_warps, limits))
     resident, told = room.on_gpu(sum(warps for _, warps in block), blocks, limits)
     share = {RESIDENT.field: ResourceShare(1, resident, RESIDENT.what)}
-    return _on_gpu([_LaunchedBlocks(block, blocks, kernel.question.latencies, share, told)], chosen, sms, card)
+    return _on_gpu([LaunchedBlocks(block, blocks, kernel.question.latencies, share, told)], chosen, sms, card)
 
 
 def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
@@ -166,7 +164,7 @@ def of_kernels(
             known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
             block = _block(known, machine, known.residency.missing_shared if room is None else ())
             shares = _shares(launch, sum(warps for _, warps in block), card, room)
-            parts.append(_LaunchedBlocks(block, count, launch.kernel.question.latencies, shares))
+            parts.append(LaunchedBlocks(block, count, launch.kernel.question.latencies, shares))
     if room is None:
         _check_registers(launches, [part.shares for part in parts], card)
     # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
@@ -179,17 +177,7 @@ def of_kernels(
     return _on_gpu(told, machine, sms, card)
 
 
-class _LaunchedBlocks(NamedTuple):
-    """The blocks of a launch: how many, the latencies that the user gives, and what a block takes of an SM, and why."""
-
-    block: BlockPrograms
-    launched: int
-    latencies: Mapping[str, GivenRange]
-    shares: dict[str, ResourceShare]
-    told: tuple[Assumption, ...] = ()
-
-
-def _on_gpu(parts: Sequence[_LaunchedBlocks], machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
+def _on_gpu(parts: Sequence[LaunchedBlocks], machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:
     """Return launches that are on a GPU together, with what DRAM does to them."""
     # Resources that limit any of the launches; a launch that takes nothing of one still has an entry there.
     has = {name: share.room for part in parts for name, share in part.shares.items()}
@@ -197,8 +185,7 @@ def _on_gpu(parts: Sequence[_LaunchedBlocks], machine: Machine, sms: int, card: 
     fit = [min(share.room // share.takes for share in part.shares.values() if share.takes) for part in parts]
     at_once = [min(part.launched, sms * most) for part, most in zip(parts, fit, strict=True)]
     # DRAM is shared by all launches: its cycles are counted for all together, and added once.
-    blocks, counts, latencies, *_ = zip(*parts, strict=True)
-    served = dram_service(blocks, counts, at_once, latencies, card)
+    served = dram_service(parts, at_once, card)
     grids = []
     for part, doubts in zip(parts, served.doubts, strict=True):
         takes = tuple(part.shares[name].takes if name in part.shares else 0 for name in has)
