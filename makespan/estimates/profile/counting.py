@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from makespan.estimates.profile.accesses import UNKNOWN_ADDRESS, AccessCounts, Accesses
 from makespan.estimates.profile.exact import ExactCounts, TooManyError, UndecidedError, exact_counts
 from makespan.estimates.profile.lanes import lane_offsets
 from makespan.estimates.profile.launched import Launched
 from makespan.estimates.profile.opcodes import kind
-from makespan.estimates.profile.operations import UNKNOWN_ADDRESS, Accesses
 from makespan.estimates.profile.probes import ALIGNMENT, Probed, insert_probes
 from makespan.estimates.profile.resources import Resources, declared_shared_bytes
 from makespan.estimates.profile.structure import Structure
@@ -73,7 +73,7 @@ def profile(
         warp_size=warp_size,
         instructions=counts.instructions,
         memory=counts.memory,
-        is_exact=counts.is_exact,
+        is_exact=bool(counts.classes),
         warp_classes=counts.classes,
         registers=registers if registers is not None else resources.registers if resources else None,
         shared_bytes=shared_bytes + dynamic_shared_bytes,
@@ -98,7 +98,6 @@ class _CodeCounts:
 
     instructions: tuple[InstructionCount, ...]
     memory: tuple[MemoryOperation, ...]
-    is_exact: bool
     classes: tuple[WarpClass, ...]
     notes: tuple[str, ...]
 
@@ -111,13 +110,9 @@ class _CountedKernel:
     coalescing: Coalescing
     warp_size: int
 
-    @cached_property
+    @property
     def flow(self) -> PtxFlow:
         return self.launched.flow
-
-    @cached_property
-    def warps(self) -> int:
-        return -(-self.launched.threads // self.warp_size) * self.launched.blocks
 
     @cached_property
     def numbered(self) -> tuple[int, ...]:
@@ -145,31 +140,50 @@ class _CountedKernel:
         return exact_counts(found, self.launched.launch, self.coalescing, self.warp_size, with_addresses=with_addresses)
 
     def _exact(self, exact: ExactCounts) -> _CodeCounts:
-        per_block = [count / self.warps for count in exact.blocks]
-        memory = tuple(self._accesses().counted(exact, self._by_number(per_block)))
+        warps = sum(one.warps for one in exact.classes)
+        per_block = [
+            sum(one.warps * one.executions[block] for one in exact.classes) / warps for block in range(self.flow.exit)
+        ]
         shared = (
             f"line {self.flow.last(block).line}: lanes part here, and both sides share code before they meet again;"
             " it is counted once, as if they met there"
             for block in exact.shared_ways
         )
-        classes = () if exact.shared_ways else tuple(self._class(one) for one in exact.classes)
-        notes = (*self._notes(memory), *shared)
-        return _CodeCounts(self._instructions(per_block), memory, not exact.shared_ways, classes, notes)
+        per_number = [WarpClass(one.warps, tuple(one.executions[b] for b in self.numbered)) for one in exact.classes]
+        return self._counts(per_block, exact, [] if exact.shared_ways else per_number, after=tuple(shared))
 
     def _structural(self, why: str) -> _CodeCounts:
         launched = self.launched
         divergent = launched.branching - launched.uniform
         structure = Structure(self.flow, launched.nest, launched.infos(), divergent, self._decided())
         counted = structure.counts()
-        per_block = [float(counted[block]) for block in range(self.flow.exit)]
-        memory = tuple(self._accesses().estimated(self._by_number(per_block)))
-        notes = (f"counted from loop bounds and branches: {why}", *structure.notes, *self._notes(memory))
-        return _CodeCounts(self._instructions(per_block), memory, is_exact=False, classes=(), notes=notes)
+        notes = (f"counted from loop bounds and branches: {why}", *structure.notes)
+        return self._counts([float(counted[block]) for block in range(self.flow.exit)], before=notes)
 
-    def _accesses(self) -> Accesses:
-        known, launched = self.probed, self.launched
+    def _counts(
+        self,
+        per_block: Sequence[float],
+        exact: ExactCounts | None = None,
+        classes: Sequence[WarpClass] = (),
+        *,
+        before: tuple[str, ...] = (),
+        after: tuple[str, ...] = (),
+    ) -> _CodeCounts:
+        launched, known, file = self.launched, self.probed, self.flow.kernel.file
+        often = [per_block[block] for block in self.numbered]
+        instructions = (
+            InstructionCount(i.line, str(i), i.opcode, kind(i, file), executions)
+            for i, executions in zip(self.flow.code, often, strict=True)
+        )
+        warps = -(-launched.threads // self.warp_size) * launched.blocks
         offsets = {} if known is None else lane_offsets(known, launched.launch, launched.uniform, self.warp_size)
-        return Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, self.warps)
+        accesses = Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, warps)
+        # an access that was looked at and has no count had no lane enabled
+        idle = exact.watched if exact else frozenset[int]()
+        counted: AccessCounts = exact.accesses if exact else {}
+        executions = {number: 0.0 if number in idle else mean for number, mean in enumerate(often)}
+        memory = tuple(accesses.operations(executions, counted))
+        return _CodeCounts(tuple(instructions), memory, tuple(classes), (*before, *self._notes(memory), *after))
 
     def _decided(self) -> Mapping[int, int]:
         warps = self.launched.launch.warps_per_block or 0
@@ -178,19 +192,6 @@ class _CountedKernel:
         # decided only if all warps take the same side
         first, *others = (self.launched.decided(warp) for warp in range(warps))
         return {block: side for block, side in first.items() if all(other.get(block) == side for other in others)}
-
-    def _by_number(self, per_block: Sequence[float]) -> dict[int, float]:
-        return {number: per_block[block] for number, block in enumerate(self.numbered)}
-
-    def _instructions(self, per_block: Sequence[float]) -> tuple[InstructionCount, ...]:
-        file = self.flow.kernel.file
-        return tuple(
-            InstructionCount(i.line, str(i), i.opcode, kind(i, file), per_block[block])
-            for i, block in zip(self.flow.code, self.numbered, strict=True)
-        )
-
-    def _class(self, one: WarpClass) -> WarpClass:
-        return WarpClass(one.warps, tuple(one.executions[block] for block in self.numbered))
 
     def _notes(self, memory: Sequence[MemoryOperation]) -> Iterator[str]:
         executed = [one for one in memory if one.is_device and one.executions]

@@ -4,15 +4,16 @@ The sweep lets lanes that parted meet wherever their ways meet; hardware lets th
 Both count the same unless the two sides of a branch share a block before that, which is looked for.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from makespan.estimates.profile.coalescing import transactions
+from makespan.estimates.profile.accesses import AccessCount, AccessCounts, transactions
 from makespan.estimates.profile.probes import AddressProbe, Probed
 from makespan.estimates.profile.values import Coalescing, WarpClass
 from makespan.kernels.flow import (
@@ -99,33 +100,53 @@ class TooManyError(UndecidedError):
     """The launch takes too long or has too many threads; without addresses fewer may have to be told apart."""
 
 
-@dataclass(slots=True)
-class AccessCount:
-    """The sums over those executions of one access, in all warps, that are alike in being coalesced."""
-
-    executions: int = 0
-    lanes: int = 0
-    transactions: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ExactCounts:
     """The exact counts of a launch.
 
     Args:
-        blocks: by block of the flow, how often all warps together execute it.
         classes: warps that execute the same blocks equally often, with the executions by block.
-        accesses: by number of an instruction, and by whether it is coalesced; None where that is not known, or the
-            access does not go to the device memory.
+        accesses: the executions of each access that was looked at.
         watched: the instructions whose accesses were looked at.
         shared_ways: the branches whose sides share a block before lanes meet again; empty if the counts are exact.
     """
 
-    blocks: tuple[int, ...]
     classes: tuple[WarpClass, ...]
-    accesses: dict[tuple[int, bool | None], AccessCount]
+    accesses: AccessCounts
     watched: frozenset[int]
     shared_ways: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _LaunchTally:
+    """The executions of a launch that were counted so far: by blocks of a warp, and by access."""
+
+    launch: Launch
+    coalescing: Coalescing
+    warp_size: int
+    watched: Mapping[int, Sequence[tuple[int, AddressProbe]]]
+    classes: Counter[tuple[int, ...]] = field(default_factory=Counter)
+    accesses: dict[tuple[int, bool | None], AccessCount] = field(default_factory=dict)
+    parting: set[int] = field(default_factory=set)
+
+    @property
+    def warps_per_block(self) -> int:
+        return -(-prod(self.launch.block or ()) // self.warp_size)
+
+    def places(self, group: ThreadGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the warp and the lane of each thread of a group."""
+        if group.warps is None:
+            return np.zeros(1, np.int64), np.zeros(1, np.int64)
+        in_front = self.launch.warps_per_block or 1  # warps of 32 lanes, whatever the warp size
+        number = group.warps % in_front * WARP_LANES + np.asarray(group.state["%laneid"]).astype(np.int64)
+        return group.warps // in_front * self.warps_per_block + number // self.warp_size, number % self.warp_size
+
+    def add(self, key: tuple[int, bool | None], warps: Any, enabled: NDArray[np.bool_], served: Any) -> None:
+        """Add the executions of an access by some warps; `warps` and `served` are by warp."""
+        if warps.any():
+            more = (warps, enabled[warps], served[warps])
+            old = self.accesses.get(key, AccessCount(0, 0, 0))
+            self.accesses[key] = AccessCount(*(n + int(each.sum()) for n, each in zip(old, more, strict=True)))
 
 
 def exact_counts(
@@ -137,97 +158,48 @@ def exact_counts(
         UndecidedError: a branch or loop depends on what is not known, or it takes too long.
         UnsupportedError: control flow that has no natural loops.
     """
-    several = found.probes.values() if with_addresses else ()
-    registers = [probe.address for probe in several if probe.access.is_device]
-    registers += [probe.guard for probe in several if probe.guard is not None]
-    total = np.zeros(found.flow.exit, np.int64)
-    classes: dict[tuple[int, ...], int] = {}
-    accesses: dict[tuple[int, bool | None], AccessCount] = {}
-    parting, warps = set[int](), 0
+    probes = found.probes if with_addresses else {}
+    registers = [probe.address for probe in probes.values() if probe.access.is_device]
+    registers += [probe.guard for probe in probes.values() if probe.guard is not None]
+    tally = _LaunchTally(launch, coalescing, warp_size, found.by_block if with_addresses else {})
 
     def counting(code: PreparedCode, group: ThreadGroup, steps: int) -> _CountingExecution:
-        layout = _WarpLayout.of(group, launch, warp_size)
-        return _CountingExecution(
-            code, group, steps, layout, coalescing, found.by_block if with_addresses else {}, accesses
-        )
+        return _CountingExecution(code, group, steps, tally)
 
     try:
         for done in follow(found, launch, registers, MAX_WORK, counting):
-            parting |= done.parting
-            total += done.executions.sum(axis=1)
-            warps += done.executions.shape[1]
             columns, numbers = np.unique(done.executions, axis=1, return_counts=True)
-            for column, number in zip(columns.T.tolist(), numbers.tolist(), strict=True):
-                classes[tuple(column)] = classes.get(tuple(column), 0) + number
+            tally.classes.update(dict(zip(map(tuple, columns.T.tolist()), numbers.tolist(), strict=True)))
     except TooLongError:
         raise TooManyError("the launch takes too long to be followed thread by thread") from None
-    scale = _warps(launch, warp_size) // warps  # groups that were followed stand for equal ones that were not
-    if scale * warps != _warps(launch, warp_size):
+    # groups that were followed stand for equal ones that were not
+    scale, rest = divmod(tally.warps_per_block * prod(launch.grid or ()), tally.classes.total())
+    if rest:
         raise TooManyError("the launch has too many threads to be told apart")
-    for count in accesses.values():
-        count.executions, count.lanes, count.transactions = (
-            scale * number for number in (count.executions, count.lanes, count.transactions)
-        )
     return ExactCounts(
-        tuple(scale * number for number in total.tolist()),
-        tuple(WarpClass(scale * number, column) for column, number in classes.items()),
-        accesses,
-        frozenset(found.probes if with_addresses else ()),
-        tuple(_shared_ways(found, parting)),
+        tuple(WarpClass(scale * number, column) for column, number in tally.classes.items()),
+        {key: AccessCount(*(scale * number for number in count)) for key, count in tally.accesses.items()},
+        frozenset(probes),
+        tuple(_shared_ways(found, tally.parting)),
     )
 
 
-def _warps(launch: Launch, warp_size: int) -> int:
-    return -(-prod(launch.block or ()) // warp_size) * prod(launch.grid or ())
-
-
 def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
-    rules = reconvergences(found.flow) if parting else ()
+    points = reconvergences(found.flow)[0].points if parting else {}
     for block in sorted(parting):
-        for rule in rules[:1]:
-            sides = [closure(found.flow, [after], rule.points[block]) for after in found.flow.blocks[block].successors]
-            if sides[0] & sides[1]:
-                yield block
-
-
-@dataclass
-class _WarpLayout:
-    """The places of the threads of a group: warp in the group, and lane of it."""
-
-    rows: NDArray[np.int64]
-    lanes: NDArray[np.int64]
-    shape: tuple[int, int]
-
-    @classmethod
-    def of(cls, group: ThreadGroup, launch: Launch, warp_size: int) -> "_WarpLayout":
-        """Return the warps of a group in order, whatever the warp size."""
-        laneid: Any = group.state["%laneid"]
-        if group.warps is None:
-            return cls(np.zeros(1, np.int64), np.zeros(1, np.int64), (1, warp_size))
-        in_front = -(-prod(launch.block or ()) // WARP_LANES)
-        number = group.warps % in_front * WARP_LANES + np.asarray(laneid).astype(np.int64)
-        warps = -(-prod(launch.block or ()) // warp_size)
-        rows = group.warps // in_front * warps + number // warp_size
-        return cls(rows, number % warp_size, (int(rows.max()) + 1, warp_size))
+        sides = [closure(found.flow, [after], points[block]) for after in found.flow.blocks[block].successors]
+        if sides[0] & sides[1]:
+            yield block
 
 
 class _CountingExecution(GroupExecution):
     """An execution that counts, and gives up where something is not known."""
 
-    def __init__(
-        self,
-        code: PreparedCode,
-        group: ThreadGroup,
-        steps: int,
-        layout: _WarpLayout,
-        coalescing: Coalescing,
-        watched: Mapping[int, Sequence[tuple[int, AddressProbe]]],
-        accesses: dict[tuple[int, bool | None], AccessCount],
-    ) -> None:
+    def __init__(self, code: PreparedCode, group: ThreadGroup, steps: int, tally: _LaunchTally) -> None:
         super().__init__(code, group, steps)
-        self._layout, self._coalescing, self._watched, self._accesses = layout, coalescing, watched, accesses
-        self.executions = np.zeros((code.flow.exit, layout.shape[0]), np.int64)
-        self.parting: set[int] = set()
+        self._tally, self._places = tally, tally.places(group)
+        self._shape = (int(self._places[0].max()) + 1, tally.warp_size)
+        self.executions = np.zeros((code.flow.exit, self._shape[0]), np.int64)
 
     def _spend(self, steps: int) -> None:
         """Charge each step what numpy takes for it at least, so that small launches are not cheap either."""
@@ -246,39 +218,30 @@ class _CountingExecution(GroupExecution):
         flow, state = self.code.flow, onward[0].state
         if len(flow.blocks[block].successors) > 1 and state.get(self.code.branches[block][0]) is None:
             raise UndecidedError(f"the branch in line {flow.last(block).line} depends on what is not known")
-        active = self._active(mask)
+        active = self._by_warp(mask, np.bool_)
         self.executions[block] += active.any(axis=1)
-        ways = [self._active(there.mask).any(axis=1) for there in onward]
+        ways = [self._by_warp(there.mask, np.bool_).any(axis=1) for there in onward]
         if len(ways) > 1 and bool((ways[0] & ways[1]).any()):  # a warp with lanes on both sides
-            self.parting.add(block)
-        for number, probe in self._watched.get(block, ()):
+            self._tally.parting.add(block)
+        for number, probe in self._tally.watched.get(block, ()):
             self._spend(_ACCESS if probe.access.is_device else 1)
             self._access(number, probe, state, active)
 
-    def _active(self, mask: Any) -> NDArray[np.bool_]:
-        found = np.zeros(self._layout.shape, bool)
-        found[self._layout.rows, self._layout.lanes] = mask
+    def _by_warp(self, values: Any, kind: type[Any]) -> NDArray[Any]:
+        """Return values of the threads by warp and lane."""
+        found = np.zeros(self._shape, kind)
+        found[self._places] = values
         return found
 
     def _access(self, number: int, probe: AddressProbe, state: Any, active: NDArray[np.bool_]) -> None:
         value, guard = state.get(probe.address), state.get(probe.guard)
-        enabled = active
         if guard is not None:  # one that is not known is taken to be executed
-            enabled = active & self._active((np.asarray(guard) & 1) == (1 - probe.is_negated))
+            active = active & self._by_warp((np.asarray(guard) & 1) == (1 - probe.is_negated), np.bool_)
+        some = active.any(axis=1)
         if value is None or not probe.access.is_device:
-            self._add((number, None), enabled.any(axis=1), enabled, np.zeros(len(enabled)))
+            self._tally.add((number, None), some, active, np.zeros(len(some)))
             return
-        addresses = np.zeros(self._layout.shape, np.int64)
-        addresses[self._layout.rows, self._layout.lanes] = np.asarray(value, np.uint64).astype(np.int64)
-        found = transactions(addresses, enabled, probe.access.lane_bytes, self._coalescing)
-        for coalesced in (True, False):
-            alike = found.coalesced if coalesced else ~found.coalesced
-            self._add((number, coalesced), enabled.any(axis=1) & alike, enabled, found.served)
-
-    def _add(self, key: tuple[int, bool | None], warps: Any, enabled: NDArray[np.bool_], count: Any) -> None:
-        """Add the executions of some warps; `warps` and `count` are by warp."""
-        if warps.any():
-            found = self._accesses.setdefault(key, AccessCount())
-            found.executions += int(warps.sum())
-            found.lanes += int(enabled[warps].sum())
-            found.transactions += int(count[warps].sum())
+        addresses = self._by_warp(np.asarray(value, np.uint64).astype(np.int64), np.int64)
+        found = transactions(addresses, active, probe.access.lane_bytes, self._tally.coalescing)
+        self._tally.add((number, True), some & found.coalesced, active, found.served)
+        self._tally.add((number, False), some & ~found.coalesced, active, found.served)

@@ -6,42 +6,46 @@ from typing import NamedTuple
 
 from makespan.estimates.kinds import InstructionKind
 from makespan.host.errors import InputError
-from makespan.kernels.ptx import Classes, PtxInstruction
+from makespan.kernels.ptx import PtxInstruction, operation_of_opcode
 
 DEVICE = frozenset({"global", "local", "generic"})  # the spaces whose accesses go to the device memory
 
-_SPACES = ("global", "local", "shared", "const", "param")
 _TYPE = re.compile(r"(?:[busf]|bf|tf|e[0-9]m)([0-9]+)(?:x2)?")
 _VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 _BY_SPACE = {
     "global": InstructionKind.GLOBAL,
     "local": InstructionKind.GLOBAL,
-    "generic": InstructionKind.GLOBAL,
     "shared": InstructionKind.SHARED,
     "const": InstructionKind.CONST,
     "param": InstructionKind.PARAM,
 }
 _ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
-_NAMED: dict[str, InstructionKind] = {
-    **dict.fromkeys(("bar", "barrier"), InstructionKind.BAR),
+# What tables of latencies tell apart and the table of opcodes does not.
+_BY_NAME = {
     **dict.fromkeys(("bra", "brx", "ret", "exit", "call"), InstructionKind.BRA),
-    **dict.fromkeys(("setp", "set", "selp", "slct", "testp", "isspacep"), InstructionKind.SETP),
+    **dict.fromkeys(("setp", "set", "selp", "slct", "testp"), InstructionKind.SETP),
     **dict.fromkeys(("mov", "cvta"), InstructionKind.MOV),
     **dict.fromkeys(("shl", "shr", "shf"), InstructionKind.SHIFT),
-    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect", "movmatrix"), InstructionKind.WARP),
-    **dict.fromkeys(("mma", "wmma", "wgmma", "tcgen05"), InstructionKind.MATRIX),
-    **dict.fromkeys(("tex", "tld4", "txq", "suld", "sust", "sured", "suq"), InstructionKind.TEXTURE),
+    **dict.fromkeys(("wmma", "wgmma", "tcgen05"), InstructionKind.MATRIX),
     **dict.fromkeys(("ldmatrix", "stmatrix"), InstructionKind.SHARED),
     "cvt": InstructionKind.CVT,
 }
-_SPECIAL = frozenset({"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"})
-_PRODUCTS = frozenset({"mul", "mad", "mul24", "mad24", "madc", "dp2a", "dp4a"})
-_ARITHMETIC = frozenset(
-    """
-    abs add addc and bfe bfi bfind bmsk brev clz cnot copysign fma fns lop3 max min neg not or popc prmt sad sub subc
-    szext xor
-    """.split()  # noqa: SIM905 - a list of so many strings cannot be read
-)
+_BY_OPERATION = {
+    "fp16": InstructionKind.F16,
+    "fp32": InstructionKind.F32,
+    "fp64": InstructionKind.F64,
+    "int": InstructionKind.I32,
+    "bit-count": InstructionKind.I32,
+    "int-multiply": InstructionKind.I32_MUL,
+    "predicate": InstructionKind.SETP,
+    "sfu": InstructionKind.SFU,
+    "barrier": InstructionKind.BAR,
+    "shuffle": InstructionKind.WARP,
+    "vote": InstructionKind.WARP,
+    "tensor": InstructionKind.MATRIX,
+    "texture": InstructionKind.TEXTURE,
+}
+_WIDE = {InstructionKind.I32: InstructionKind.I64, InstructionKind.I32_MUL: InstructionKind.I64_MUL}
 
 
 class MemoryAccess(NamedTuple):
@@ -64,7 +68,7 @@ def kind(instruction: PtxInstruction, file: str) -> InstructionKind:
     Raises:
         InputError: an opcode that no table knows, with its line.
     """
-    if not Classes().classifies(instruction.opcode):
+    if operation_of_opcode(instruction.opcode) is None:
         raise InputError(f"{file}:{instruction.line}: no class is known for `{instruction.opcode}`")
     return _kind(instruction.opcode)
 
@@ -85,40 +89,21 @@ def memory_access(instruction: PtxInstruction) -> MemoryAccess | None:
 def _kind(opcode: str) -> InstructionKind:
     name, *parts = opcode.split(".")
     if name in _ACCESSES:
-        return _BY_SPACE[_space(parts)]
-    if name == "bar" and parts[:1] == ["warp"]:
-        return InstructionKind.WARP
-    if name in _NAMED:
-        return _NAMED[name]
-    last = parts[-1] if parts else ""
-    is_double = last in ("f64", "f64x2")
-    if name in _SPECIAL:
-        return InstructionKind.F64 if is_double else InstructionKind.SFU
-    if name in ("div", "rem"):
-        return (
-            InstructionKind.F64
-            if is_double
-            else InstructionKind.F32_DIV
-            if last.startswith("f")
-            else InstructionKind.INT_DIV
-        )
-    if name not in _PRODUCTS | _ARITHMETIC:
-        return InstructionKind.OTHER
-    if "16" in last and not last.startswith(("s", "u", "b1")):
-        return InstructionKind.F16
-    if last.startswith("f"):
-        return InstructionKind.F64 if is_double else InstructionKind.F32
-    if last == "pred":
-        return InstructionKind.SETP
-    is_wide = last.endswith("64")
-    if name in _PRODUCTS:
-        return InstructionKind.I64_MUL if is_wide else InstructionKind.I32_MUL
-    return InstructionKind.I64 if is_wide else InstructionKind.I32
+        return _BY_SPACE.get(_space(parts), InstructionKind.GLOBAL)
+    if name in _BY_NAME or opcode.startswith("bar.warp"):
+        return _BY_NAME.get(name, InstructionKind.WARP)
+    last, operation = parts[-1] if parts else "", str(operation_of_opcode(opcode)).removesuffix("+")
+    if operation == "sfu" and name in ("div", "rem"):
+        return InstructionKind.F32_DIV if last.startswith("f") else InstructionKind.INT_DIV
+    if operation == "sfu" and last == "f64":  # only the first step of it is that of a special-function unit
+        return InstructionKind.F64
+    found = _BY_OPERATION.get(operation, InstructionKind.OTHER)
+    return _WIDE.get(found, found) if last.endswith("64") else found
 
 
 def _space(parts: list[str]) -> str:
     words = [part.partition("::")[0] for part in parts]
-    return next((word for word in words if word in _SPACES), "generic")
+    return next((word for word in words if word in _BY_SPACE), "generic")
 
 
 def _bits(parts: list[str]) -> int:

@@ -6,15 +6,15 @@ access, whatever follows. Pointers that the launch does not tell get addresses f
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 
 from makespan.estimates.profile.opcodes import MemoryAccess, memory_access
 from makespan.kernels.flow import Launch, ParameterValue, influential_registers
 from makespan.kernels.ptx import (
     Declaration,
-    PtxAccess,
     PtxFlow,
     PtxInstruction,
     Statement,
@@ -76,44 +76,40 @@ def insert_probes(found: PtxFlow, launch: Launch) -> Probed:
     original: list[int | None] = []
     probes: dict[int, AddressProbe] = {}
     symbols = _symbols(found)
-    number = 0
+    numbers = count()
     for statement in found.kernel.statements:
         if isinstance(statement, PtxInstruction):
-            access = memory_access(statement)
-            made = None if access is None else _probe(statement, access, number, symbols)
-            if made is not None:
-                probes[number], before = made
-                statements += before
-                original += [None] * len(before)
-            statements.append(_plainer(statement, symbols))
+            number = next(numbers)
+            for before in _insert(statement, number, symbols, probes):
+                statements.append(before)
+                original.append(None)
+            statement = _plainer(statement, symbols)
             original.append(number)
-            number += 1
-        else:
-            statements.append(statement)
+        statements.append(statement)
     with_probes = flow(replace(found.kernel, body=tuple(statements)))
     known = known_parameters(found.kernel, launch)
     pointers = _pointers(with_probes, probes, known)
     stand_ins = {
-        name: ParameterValue((at + 1) << 24 if bits == 32 else (at + 1) << 40, bits) for at, (name, bits) in pointers
+        name: ParameterValue((at + 1) << (24 if bits == 32 else 40), bits) for at, (name, bits) in enumerate(pointers)
     }
     return Probed(with_probes, tuple(original), probes, {**known, **stand_ins}, frozenset(stand_ins))
 
 
-def _probe(
-    instruction: PtxInstruction, access: MemoryAccess, number: int, symbols: Mapping[str, int]
-) -> tuple[AddressProbe, list[Statement]] | None:
-    """Return the probe of an access, and the instructions that put the address and the guard into it."""
-    match = _ADDRESS.fullmatch(access.address)
-    if match is None or access.space == "param":
-        return None
+def _insert(
+    instruction: PtxInstruction, number: int, symbols: Mapping[str, int], probes: dict[int, AddressProbe]
+) -> Iterator[PtxInstruction]:
+    """Yield what puts the address and the guard of an access into its probe, and note the probe."""
+    access = memory_access(instruction)
+    match = None if access is None or access.space == "param" else _ADDRESS.fullmatch(access.address)
+    if access is None or match is None:
+        return
     base, offset = str(symbols.get(match[1], match[1] or 0)), match[2] or "0"
-    address = f"{_PROBE}{number}"
-    before: list[Statement] = [PtxInstruction("add.u64", (address, base, offset), None, instruction.line)]
-    guard, plain = None, (instruction.guard or "").lstrip("!")
+    address, guard, plain = f"{_PROBE}{number}", None, (instruction.guard or "").lstrip("!")
+    yield PtxInstruction("add.u64", (address, base, offset), None, instruction.line)
     if plain:
         guard = f"{_GUARD}{number}"
-        before.append(PtxInstruction("mov.pred", (guard, plain), None, instruction.line))
-    return AddressProbe(access, address, guard, (instruction.guard or "").startswith("!")), before
+        yield PtxInstruction("mov.pred", (guard, plain), None, instruction.line)
+    probes[number] = AddressProbe(access, address, guard, (instruction.guard or "").startswith("!"))
 
 
 def _plainer(instruction: PtxInstruction, symbols: Mapping[str, int]) -> PtxInstruction:
@@ -136,20 +132,17 @@ def _symbols(found: PtxFlow) -> dict[str, int]:
 
 def _pointers(
     found: PtxFlow, probes: Mapping[int, AddressProbe], known: Mapping[str, ParameterValue]
-) -> list[tuple[int, tuple[str, int]]]:
-    """Return the unknown parameters to which indices are added to make an address, with a number and their bits."""
-    declared = {
-        name: scalar_type(parameter) for parameter in found.kernel.parameters or () for name, _ in parameter.names
-    }
+) -> list[tuple[str, int]]:
+    """Return the unknown parameters to which indices are added to make an address, with their bits."""
     access_of = register_accesses(found.kernel)
     deciding = influential_registers(found, lambda number: not _reads_memory(found.code[number]))
     writers: dict[str, list[int]] = {}
-    decisive = set[str]()
+    unfit = set(known)
     for number, (instruction, access) in enumerate(zip(found.code, access_of, strict=True)):
         for name in access.writes:
             writers.setdefault(name, []).append(number)
         if not deciding.isdisjoint(access.writes):  # a stand-in for it would decide a branch
-            decisive.update(_parameters(instruction))
+            unfit.update(_parameters(instruction))
     waiting = [probe.address for probe in probes.values()]
     seen, pointers = set[str](), set[str]()
     while waiting:
@@ -157,26 +150,21 @@ def _pointers(
         if name not in seen:
             seen.add(name)
             for number in writers.get(name, ()):
-                pointers.update(_parameters(found.code[number]))
-                waiting += _sources(found.code[number], access_of[number])
-    # narrower parameters hold no pointer
-    wide = {name: kind[1] for name, kind in declared.items() if kind is not None and kind[1] in (32, 64)}
-    return list(enumerate((name, bits) for name, bits in wide.items() if name in pointers - decisive - known.keys()))
+                instruction = found.code[number]
+                pointers.update(_parameters(instruction))
+                operands = instruction.operands
+                places = (at for at in _FOLLOWED.get(instruction.name, ()) if at < len(operands))
+                waiting += [access_of[number].own(name) for at in places for name in names_in(operands[at])]
+    types = {name: scalar_type(each) for each in found.kernel.parameters or () for name, _ in each.names}
+    bits = {name: kind[1] for name, kind in types.items() if kind is not None and name in pointers - unfit}
+    return [(name, wide) for name, wide in bits.items() if wide in (32, 64)]  # narrower parameters hold no pointer
 
 
 def _parameters(instruction: PtxInstruction) -> tuple[str, ...]:
-    if not instruction.opcode.startswith("ld.param"):
-        return ()
-    return names_in("".join(instruction.operands[1:]))
+    return names_in("".join(instruction.operands[1:])) if instruction.opcode.startswith("ld.param") else ()
 
 
 def _reads_memory(instruction: PtxInstruction) -> bool:
     """Return whether the result does not tell what the address was."""
     access = memory_access(instruction)
     return access is not None and access.space != "param"
-
-
-def _sources(instruction: PtxInstruction, access: PtxAccess) -> list[str]:
-    """Return the registers through which a pointer may have come."""
-    texts = [instruction.operands[at] for at in _FOLLOWED.get(instruction.name, ()) if at < len(instruction.operands)]
-    return [access.own(name) for text in texts for name in names_in(text)]

@@ -5,11 +5,15 @@ all lanes take alike, in an unknown direction, the longer side counts.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from makespan.host.errors import InputError
 from makespan.kernels.flow import Flow, LoopInfo, LoopNest
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _END = -1
 
@@ -20,13 +24,13 @@ class _Pass:
 
     Args:
         region: the loop; None for the kernel.
-        after: by block, where the pass goes on; ways back to the head or out of the loop lead to the end.
+        after: where the pass goes on; ways back to the head or out of the loop lead to the end.
         meets: by block, where its ways come together.
     """
 
     region: int | None
     begin: int
-    after: Mapping[int, tuple[int, ...]]
+    after: "nx.DiGraph[int]"
     meets: Mapping[int, int]
     known: dict[tuple[int, int], Counter[int]] = field(default_factory=dict)
 
@@ -70,26 +74,26 @@ class Structure:
         return self._from(whole, whole.begin, _END)
 
     def _pass(self, region: int | None) -> _Pass:
+        import networkx as nx
+
         loop = None if region is None else self.nest.loops[region]
         inside = range(self.flow.exit) if loop is None else loop.blocks
-        after: dict[int, tuple[int, ...]] = {}
+        begin = 0 if loop is None else loop.header
+        after: nx.DiGraph[int] = nx.DiGraph()
         for block in inside:
             inner = self._inner(block, region)
             if inner is not None:
                 ways = tuple(way for _, way in self.nest.loops[inner].exits)
             elif self.nest.innermost.get(block) == region:
-                ways = self._ways(block)
+                ways = self.flow.blocks[block].successors
+                ways = (ways[self.decided[block]],) if block in self.decided else ways
             else:
                 continue
             ends = {self.flow.exit, None if loop is None else loop.header}  # so a pass has no cycle
-            kept = (way if way in inside and way not in ends else _END for way in ways)
-            after[block] = tuple(dict.fromkeys(kept))
-        begin = 0 if loop is None else loop.header
-        return _Pass(region, begin, after, _meeting_points(after, begin))
-
-    def _ways(self, block: int) -> tuple[int, ...]:
-        ways = self.flow.blocks[block].successors
-        return (ways[self.decided[block]],) if block in self.decided else ways
+            after.add_edges_from((block, way if way in inside and way not in ends else _END) for way in ways)
+        after = after.subgraph({begin} | nx.descendants(after, begin))
+        # dominators of the reversed graph are post-dominators
+        return _Pass(region, begin, after, dict(nx.immediate_dominators(after.reverse(), _END)))
 
     def _inner(self, block: int, region: int | None) -> int | None:
         """Return the loop that begins at a block, directly inside another or the kernel."""
@@ -103,13 +107,11 @@ class Structure:
         found, here = Counter[int](), block
         while here not in (stop, _END):
             found += self._own(inside, here)
-            ways = inside.after[here]
+            ways = list(inside.after.successors(here))
+            meet = inside.meets[here] if len(ways) > 1 else ways[0]
             if len(ways) > 1:
-                meet = inside.meets[here]
                 found += self._chosen(inside, here, [self._from(inside, way, meet) for way in ways])
-                here = meet
-            else:
-                here = ways[0]
+            here = meet
         inside.known[block, stop] = found
         return found
 
@@ -124,27 +126,32 @@ class Structure:
             whole = self._from(once, once.begin, _END)
             found = Counter({block: count * bound.maximum for block, count in whole.items()})
             if not self.nest.loops[number].is_bottom_tested:  # the test at the head is executed once more
-                found += self._last(once)
+                found += self._last(once, {source for source, _ in self.nest.loops[number].exits})
             self._loops[number] = found
         return self._loops[number]
 
-    def _last(self, once: _Pass) -> Counter[int]:
+    def _last(self, once: _Pass, exits: set[int]) -> Counter[int]:
         """Return the pass that leaves a loop that tests before its body: from the head to the farthest exit."""
-        assert once.region is not None  # noqa: S101 - the kernel is no loop
-        leaving = {block for block in once.after if self._leaves(once, block)}
+        import networkx as nx
+
         longest: dict[int, Counter[int]] = {}
-        for block in reversed(_order(once.after, once.begin)):
-            ways = [longest[way] for way in once.after[block] if way in longest]
-            if ways or block in leaving:
+        for block in reversed([block for block in nx.topological_sort(once.after) if block != _END]):
+            ways = [longest[way] for way in once.after.successors(block) if way in longest]
+            if ways or exits & self._sources(once, block, whole=True):
                 longest[block] = self._own(once, block) + max(ways, key=self._length, default=Counter())
         return longest.get(once.begin, Counter())
 
-    def _leaves(self, once: _Pass, block: int) -> bool:
-        """Return whether a block, or a loop in it that begins there, has a way out of the loop around."""
-        assert once.region is not None  # noqa: S101 - the kernel is no loop
-        inner = self._inner(block, once.region)
-        blocks = {block} if inner is None else self.nest.loops[inner].blocks
-        return any(source in blocks for source, _ in self.nest.loops[once.region].exits)
+    def _sources(self, inside: _Pass, block: int, *, whole: bool = False) -> set[int]:
+        """Return the blocks from which a step goes on: the block, or those of the exits of the loop that begins there.
+
+        Args:
+            whole: all blocks of that loop.
+        """
+        inner = self._inner(block, inside.region)
+        if inner is None:
+            return {block}
+        loop = self.nest.loops[inner]
+        return set(loop.blocks) if whole else {source for source, _ in loop.exits}
 
     def _length(self, counts: Mapping[int, int]) -> int:
         blocks = self.flow.blocks
@@ -152,39 +159,10 @@ class Structure:
 
     def _chosen(self, inside: _Pass, block: int, sides: list[Counter[int]]) -> Counter[int]:
         """Return both sides where lanes may part, else the longer one."""
-        inner = self._inner(block, inside.region)
-        sources = {block} if inner is None else {source for source, _ in self.nest.loops[inner].exits}
+        sources = self._sources(inside, block)
         if sources & self.divergent:
             return sum(sides, Counter[int]())  # the warp executes both, one after the other
         note = f"line {self.flow.last(max(sources)).line}: which way all lanes go is not known; the longer side counts"
         if note not in self.notes:
             self.notes.append(note)
         return max(sides, key=self._length)
-
-
-def _order(after: Mapping[int, tuple[int, ...]], begin: int) -> list[int]:
-    """Return the blocks in reach, each before those that follow it."""
-    found: list[int] = []
-    seen = {begin}
-    stack: list[tuple[int, Iterator[int]]] = [(begin, iter(after[begin]))]
-    while stack:
-        block, ways = stack[-1]
-        step = next((way for way in ways if way != _END and way not in seen), None)
-        if step is None:
-            found.append(block)
-            stack.pop()
-        else:
-            seen.add(step)
-            stack.append((step, iter(after[step])))
-    return found[::-1]
-
-
-def _meeting_points(after: Mapping[int, tuple[int, ...]], begin: int) -> dict[int, int]:
-    """Return the immediate post-dominator of each block that is reached, within one pass."""
-    import networkx as nx
-
-    backwards: nx.DiGraph[int] = nx.DiGraph()
-    backwards.add_node(_END)
-    # dominators of the reversed graph: post-dominators
-    backwards.add_edges_from((way, block) for block in _order(after, begin) for way in after[block])
-    return dict(nx.immediate_dominators(backwards, _END))

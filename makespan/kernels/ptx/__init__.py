@@ -11,7 +11,7 @@ text is parsed.
 from makespan.kernels.ptx.calls import is_inlined
 from makespan.kernels.ptx.evaluate import literal, width
 from makespan.kernels.ptx.graph import PtxFlow, bounds_for, bounds_template, branches, flow, loops
-from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, read_classes
+from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, operation_of_opcode, read_classes
 from makespan.kernels.ptx.kernel_warps import program, programs, warps
 from makespan.kernels.ptx.module import (
     KEEP_HINT,
@@ -55,6 +55,7 @@ __all__ = [
     "literal",
     "loops",
     "names_in",
+    "operation_of_opcode",
     "parameter_names",
     "parse",
     "program",

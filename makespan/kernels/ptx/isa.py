@@ -298,12 +298,12 @@ def operations(kernel: PtxKernel) -> tuple[str, ...]:
 
 def expands(instruction: PtxInstruction) -> bool:
     """Return whether the assembler makes many machine instructions of one that counts as one."""
-    written = _of_opcode(instruction.opcode)
+    written = operation_of_opcode(instruction.opcode)
     return written is not None and written.endswith("+") and "approx" not in instruction.opcode.split(".")
 
 
 def _operation(kernel: PtxKernel, instruction: PtxInstruction) -> str:
-    found = _of_opcode(instruction.opcode)
+    found = operation_of_opcode(instruction.opcode)
     if found is None:
         remedy = "only a machine without operations takes it, with --classes FILE or --unknown C"
         raise unknown_opcode(kernel.file, instruction, remedy)
@@ -338,7 +338,12 @@ def _of_parameter(kernel: PtxKernel, instruction: PtxInstruction) -> str:
 
 
 @cache
-def _of_opcode(opcode: str) -> str | None:
+def operation_of_opcode(opcode: str) -> str | None:
+    """Return the operation in the table, whatever the operands; None for an opcode that the table does not have.
+
+    >>> operation_of_opcode("fma.rn.f64"), operation_of_opcode("ld.shared.f32"), operation_of_opcode("div.s32")
+    ('fp64', 'shared', 'sfu+')
+    """
     table = opcodes() if unknown_suffix(opcode) is None else {}
     row = next((table[prefix] for prefix in prefixes(opcode) if prefix in table), None)
     return None if row is None else _operation_of_row(row, frozenset(opcode.replace("::", ".").split(".")[1:]))

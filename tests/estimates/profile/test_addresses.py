@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.estimates.profile import Coalescing, KernelProfile, MemoryOperation, Rule, profile
-from makespan.estimates.profile.coalescing import transactions
+from makespan.estimates.profile.accesses import transactions
 from makespan.estimates.profile.exact import UndecidedError, exact_counts
 from makespan.estimates.profile.lanes import Spaced, lane_offsets
 from makespan.estimates.profile.probes import insert_probes
