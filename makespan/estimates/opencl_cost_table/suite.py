@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from math import hypot, pi, sqrt
 from typing import Literal
+
+import msgspec
 
 from makespan.estimates.opencl_cost_table import fits
 from makespan.estimates.opencl_cost_table.device import (
@@ -28,7 +30,6 @@ from makespan.estimates.opencl_cost_table.table import (
     RowCounts,
     Saturation,
     Transfer,
-    WorkGroup,
 )
 from makespan.host.errors import InputError, MeasurementError
 
@@ -47,8 +48,11 @@ _WRITE: dict[str, int] = {AccessKind.WRITE: 1}
 _COPY: dict[str, int] = {AccessKind.UNCLASSIFIED: 1, AccessKind.WRITE: 1}
 
 
-def _benchmark(name: str, body: str, element: Element, counts: Mapping[str, int], literals: int = 0) -> Benchmark:
-    return Benchmark(name, body, element, _NUMBER[element], RowCounts({BASE: 1, **counts}, literals))
+def _benchmark(
+    name: str, body: str, element: Element, counts: Mapping[str, int], literals: int = 0, *, has_rows: bool = False
+) -> Benchmark:
+    number = None if has_rows else _NUMBER[element]
+    return Benchmark(name, body, element, number, RowCounts({BASE: 1, **counts}, literals))
 
 
 EMPTY = _benchmark("empty", "", "float", {})
@@ -75,27 +79,45 @@ class Difference:
     times: int = 1
 
 
-def operations(element: Element) -> Iterator[Difference]:
-    """Yield B4: one operation on an element of an array and an argument, with its result stored."""
-    kind = "INT" if element == "int" else element.upper()
-    for name, sign in _SIGNS.items():
-        body = f"{_ID}out[i] = in[i] {sign} a;"
-        counts = {**_COPY, f"{kind}_{name}": 1}
-        yield Difference(f"{kind}_{name}", _benchmark(f"{kind}_{name}", body, element, counts), COPIES[element])
+def _signs(elements: Iterable[Element]) -> Iterator[tuple[str, Element, str]]:
+    for element in elements:
+        kind = "INT" if element == "int" else element.upper()
+        yield from ((f"{kind}_{name}", element, sign) for name, sign in _SIGNS.items())
 
 
-def literal_division() -> Difference:
-    """Return B4 for divisions by literals, as they recover the variables of an iteration of two dimensions."""
-    return Difference(
+def _one_operation(row: str, element: Element, sign: str) -> Difference:
+    """Return B4: one operation on an element of an array and an argument, with its result stored."""
+    more = _benchmark(row, f"{_ID}out[i] = in[i] {sign} a;", element, {**_COPY, row: 1})
+    return Difference(row, more, COPIES[element])
+
+
+def _chain(row: str, element: Element, sign: str, n: int, *, is_mixed: bool) -> Difference:
+    """Return B5: n operations that depend on each other; exclusive or between them keeps a compiler from folding."""
+
+    def kernel(name: str, steps: Iterable[str], counts: Mapping[str, int]) -> Benchmark:
+        body = f"{_ID}{element} v = in[i]; {' '.join(steps)} out[i] = v;"
+        return _benchmark(name, body, element, {**_COPY, **counts})
+
+    if not is_mixed:
+        return Difference(row, kernel(f"{row} x{n}", [f"v = v {sign} a;"] * n, {row: n}), COPIES[element])
+    more = kernel(f"{row} x{n}", (f"v = (v {sign} c[{at}]) ^ v;" for at in range(n)), {row: n})
+    less = kernel(f"exclusive or x{n}", (f"v = c[{at}] ^ v;" for at in range(n)), {row: 0})
+    return Difference(row, more, less)
+
+
+def _other_differences() -> Iterator[Difference]:
+    """Yield the rest of B4, divisions by literals, then B6, kinds of memory, and B7, classes of reads.
+
+    Kinds of memory are a store less nothing, and reads less a kernel that only stores. A class of reads is a read at an
+    index that is recovered as in an iteration, less a kernel that stores the index; the array of the complex class is
+    read by columns, and `a` is the number of rows.
+    """
+    yield Difference(
         DIVISION_BY_LITERAL,
         _benchmark("recovery", f"{_XY}out[i] = x ^ y;", "int", {**_WRITE, "INT_DIV": 4}, literals=4),
         _benchmark("number", f"{_ID}out[i] = i ^ a;", "int", _WRITE),
         times=4,
     )
-
-
-def kinds_of_memory() -> Iterator[Difference]:
-    """Yield B6: a store, and reads from global, local and private memory, less a kernel that only stores."""
     yield Difference(AccessKind.WRITE, STORE, EMPTY)
     yield Difference(AccessKind.UNCLASSIFIED, COPIES["float"], STORE)
     local = (
@@ -104,62 +126,18 @@ def kinds_of_memory() -> Iterator[Difference]:
     )
     for access, body, times in ((AccessKind.LOCAL, local, 2), (AccessKind.PRIVATE, f"{_ID}out[i] = i;", 1)):
         yield Difference(access, _benchmark(access, body, "float", {**_WRITE, access: times}), STORE, times)
-
-
-def classes_of_reads() -> Iterator[Difference]:
-    """Yield B7: a read at an index that is recovered as in an iteration, less a kernel that stores the index.
-
-    The array of the complex class is read by columns; `a` is the number of rows.
-    """
-    for access, index in (
-        (AccessKind.CONSTANT, "1"),
-        (AccessKind.INTERVAL, "y"),
-        (AccessKind.CONTINUOUS, f"y + x*{COLUMNS}"),
-        (AccessKind.COMPLEX, "x + y*a"),
+    for access, index, recovered in (
+        (AccessKind.CONSTANT, "1", 0),
+        (AccessKind.INTERVAL, "y", 4),
+        (AccessKind.CONTINUOUS, f"y + x*{COLUMNS}", 4),
+        (AccessKind.COMPLEX, "x + y*a", 4),
     ):
-        recovered = 0 if access is AccessKind.CONSTANT else 4
-        counts = {**_WRITE, "INT_DIV": recovered} if recovered else {**_WRITE}
+        counts = {**_WRITE, "INT_DIV": recovered}
         yield Difference(
             access,
-            _by_rows(access, f"{_XY}out[i] = in[{index}];", {**counts, access: 1}, recovered),
-            _by_rows(f"index of {access}", f"{_XY}out[i] = {index};", counts, recovered),
+            _benchmark(access, f"{_XY}out[i] = in[{index}];", "int", {**counts, access: 1}, recovered, has_rows=True),
+            _benchmark(f"index of {access}", f"{_XY}out[i] = {index};", "int", counts, recovered, has_rows=True),
         )
-
-
-def _by_rows(name: str, body: str, counts: Mapping[str, int], literals: int) -> Benchmark:
-    return replace(_benchmark(name, body, "int", counts, literals), a=None)
-
-
-@dataclass(frozen=True, slots=True)
-class OperationChain:
-    """A chain of experiment B5: n operations that depend on each other, less the rest of the kernel."""
-
-    row: str
-    element: Element
-    sign: str
-    is_mixed: bool
-
-    def more(self, n: int) -> Benchmark:
-        """Return the kernel with n operations; exclusive or between them keeps a compiler from folding mixed ones."""
-        mixed = (f"v = (v {self.sign} c[{at}]) ^ v;" for at in range(n))
-        return self._kernel(f"{self.row} x{n}", mixed if self.is_mixed else [f"v = v {self.sign} a;"] * n, n)
-
-    def less(self, n: int) -> Benchmark:
-        """Return the same kernel without the operations."""
-        if not self.is_mixed:
-            return COPIES[self.element]
-        return self._kernel(f"exclusive or x{n}", (f"v = c[{at}] ^ v;" for at in range(n)), 0)
-
-    def _kernel(self, name: str, steps: Iterable[str], n: int) -> Benchmark:
-        body = f"{_ID}{self.element} v = in[i]; {' '.join(steps)} out[i] = v;"
-        return _benchmark(name, body, self.element, {**_COPY, self.row: n})
-
-
-def chains(element: Element, int_chain: IntChain) -> Iterator[OperationChain]:
-    """Yield B5 of all operations of a type."""
-    kind = "INT" if element == "int" else element.upper()
-    for name, sign in _SIGNS.items():
-        yield OperationChain(f"{kind}_{name}", element, sign, element == "int" and int_chain == "mixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,20 +175,18 @@ class Plan:
         return tuple(range(1, MOST_CHAINED + 1)) if self.full else doubled
 
     @property
-    def elements(self) -> tuple[Element, ...]:
-        """Return the types of operands."""
-        return ("float", "int", "double") if self.double else ("float", "int")
+    def _operations(self) -> tuple[tuple[str, Element, str], ...]:
+        return tuple(_signs(("float", "int", "double") if self.double else ("float", "int")))
 
     @property
     def differences(self) -> tuple[Difference, ...]:
         """Return the experiments B4, B6 and B7."""
-        every = [difference for element in self.elements for difference in operations(element)]
-        return (*every, literal_division(), *kinds_of_memory(), *classes_of_reads())
+        return (*(_one_operation(*each) for each in self._operations), *_other_differences())
 
-    @property
-    def chains(self) -> tuple[OperationChain, ...]:
-        """Return the chains of experiment B5."""
-        return tuple(chain for element in self.elements for chain in chains(element, self.int_chain))
+    def chains(self, n: int) -> tuple[Difference, ...]:
+        """Return the chains of n operations of experiment B5."""
+        mixed = {"int"} if self.int_chain == "mixed" else set[str]()
+        return tuple(_chain(*each, n, is_mixed=each[1] in mixed) for each in self._operations)
 
 
 def groups(largest: int) -> tuple[int, ...]:
@@ -272,23 +248,55 @@ def measure(
 
 
 def tabulate(device: TimedDevice, plan: Plan, measured: Mapping[str, Measurement], day: date) -> OpenClCostTable:
-    """Return the cost table that the points of `measure` give."""
-    found = _MeasuredPoints(plan, measured, _group(device))
+    """Return the cost table that the points of `measure` give; times are medians, in microseconds."""
+    group, items = _group(device), [size // ITEM_BYTES for size in plan.sizes]
+
+    def sweep(kernel: Benchmark) -> list[float]:
+        return [measured[_key(kernel, each, group)].median for each in items]
+
+    def line(difference: Difference, *, through_origin: bool = False) -> LinearCost:
+        both = zip(sweep(difference.more), sweep(difference.less), strict=True)
+        once = [(more - less) / difference.times for more, less in both]
+        return fits.line(items, once, through_origin=through_origin)
+
+    def transfer(*, back: bool) -> LinearCost:
+        return fits.line(plan.sizes, [measured[_transfer_key(size, back)].median for size in plan.sizes])
+
+    def operation(difference: Difference) -> OperationCost:
+        """Return the cost of an operation; only divisions have an intercept, and those by literals are linear."""
+        one = line(difference, through_origin=not difference.row.endswith("_DIV"))
+        law = Saturation(kind="linear")
+        if difference.row != DIVISION_BY_LITERAL:
+            law = fits.as_published(saturation(difference.row), one)
+        return OperationCost(saturation=law, **msgspec.structs.asdict(one))
+
+    def saturation(row: str) -> Saturation:
+        times, errors = dict[int, float](), dict[int, float]()
+        for n in plan.lengths:
+            chain = next(chain for chain in plan.chains(n) if chain.row == row)
+            more, less = (measured[_key(kernel, FIXED_ITEMS, group)] for kernel in (chain.more, chain.less))
+            times[n] = more.median - less.median
+            # the error of a median is that of the mean times sqrt(pi / 2), as for normal noise
+            errors[n] = sqrt(pi / 2) * hypot(more.se, less.se)
+        return fits.saturation(times, FIXED_ITEMS, errors=errors, irregular=row.endswith("_DIV"))
+
+    copies = {size: measured[_key(COPIES["float"], FIXED_ITEMS, size)].median for size in groups(device.max_work_group)}
+    if min(copies.values()) <= 0:
+        raise MeasurementError(f"{FIXED_ITEMS} elements are copied in 0 us by the clock of the device; take another")
     differences = {difference.row: difference for difference in plan.differences}
+    operations = {row: each for row, each in differences.items() if row in (*OPERATIONS, DIVISION_BY_LITERAL)}
     return OpenClCostTable(
         device=device.name,
         driver=device.driver,
         date=day.isoformat(),
         units="us",
-        transfer=Transfer(to=found.transfer(back=False), back=found.transfer(back=True)),
-        base=fits.line(found.items, found.sweep(EMPTY)),
-        wg=_work_group(found, groups(device.max_work_group)),
-        ops={row: found.operation(d) for row, d in differences.items() if row in (*OPERATIONS, DIVISION_BY_LITERAL)},
-        access={
-            str(row): found.line(d) for row, d in differences.items() if row not in (*OPERATIONS, DIVISION_BY_LITERAL)
-        },
+        transfer=Transfer(to=transfer(back=False), back=transfer(back=True)),
+        base=fits.line(items, sweep(EMPTY)),
+        wg=fits.work_group(copies),
+        ops={row: operation(each) for row, each in operations.items()},
+        access={str(row): line(each) for row, each in differences.items() if row not in operations},
         max_work_group=device.max_work_group,
-        work_group=_group(device),
+        work_group=group,
         int_chain=plan.int_chain,
         rel_tol=plan.tolerance,
         not_converged=tuple(key for key, measurement in measured.items() if not measurement.converged),
@@ -296,25 +304,18 @@ def tabulate(device: TimedDevice, plan: Plan, measured: Mapping[str, Measurement
 
 
 def _points(device: TimedDevice, plan: Plan) -> Iterator[SuitePoint]:
-    for size in plan.sizes:
-        for back in (False, True):
-            yield SuitePoint(_transfer_key(size, back), lambda size=size, back=back: device.transfer(size, back=back))  # type: ignore[misc]
-    group = _group(device)
-    for size in plan.sizes:
-        yield _kernel(device, EMPTY, size // ITEM_BYTES, group)
-        for difference in plan.differences:
-            yield _kernel(device, difference.less, size // ITEM_BYTES, group)
-            yield _kernel(device, difference.more, size // ITEM_BYTES, group)
-    for group_size in groups(device.max_work_group):
-        yield _kernel(device, COPIES["float"], FIXED_ITEMS, group_size)
-    for n in plan.lengths:
-        for chain in plan.chains:
-            yield _kernel(device, chain.less(n), FIXED_ITEMS, group)
-            yield _kernel(device, chain.more(n), FIXED_ITEMS, group)
+    def transfer(size: int, back: bool) -> SuitePoint:
+        return SuitePoint(_transfer_key(size, back), lambda: device.transfer(size, back=back))
 
+    def kernel(kernel: Benchmark, work_items: int, group: int) -> SuitePoint:
+        return SuitePoint(_key(kernel, work_items, group), lambda: device.benchmark(kernel, work_items, group))
 
-def _kernel(device: TimedDevice, kernel: Benchmark, work_items: int, group: int) -> SuitePoint:
-    return SuitePoint(_key(kernel, work_items, group), lambda: device.benchmark(kernel, work_items, group))
+    yield from (transfer(size, back) for size in plan.sizes for back in (False, True))
+    group, every = _group(device), [EMPTY, *(kernel for each in plan.differences for kernel in (each.less, each.more))]
+    yield from (kernel(each, size // ITEM_BYTES, group) for size in plan.sizes for each in every)
+    yield from (kernel(COPIES["float"], FIXED_ITEMS, size) for size in groups(device.max_work_group))
+    chained = (each for n in plan.lengths for chain in plan.chains(n) for each in (chain.less, chain.more))
+    yield from (kernel(each, FIXED_ITEMS, group) for each in chained)
 
 
 def _group(device: TimedDevice) -> int:
@@ -327,60 +328,3 @@ def _key(kernel: Benchmark, work_items: int, group: int) -> str:
 
 def _transfer_key(size: int, back: bool) -> str:
     return f"transfer {'from' if back else 'to'}, {size} bytes"
-
-
-def _work_group(found: "_MeasuredPoints", sizes: tuple[int, ...]) -> WorkGroup:
-    times = {size: found.at(COPIES["float"], FIXED_ITEMS, size) for size in sizes}
-    if min(times.values()) <= 0:
-        raise MeasurementError(f"{FIXED_ITEMS} elements are copied in 0 us by the clock of the device; take another")
-    return fits.work_group(times)
-
-
-@dataclass(frozen=True, slots=True)
-class _MeasuredPoints:
-    """The measured points by their keys; times are medians, in microseconds."""
-
-    plan: Plan
-    measured: Mapping[str, Measurement]
-    group: int
-
-    @property
-    def items(self) -> list[int]:
-        return [size // ITEM_BYTES for size in self.plan.sizes]
-
-    def at(self, kernel: Benchmark, work_items: int, group: int | None = None) -> float:
-        return self.measured[_key(kernel, work_items, group or self.group)].median
-
-    def _error(self, kernel: Benchmark) -> float:
-        """Return the standard error of a median: that of the mean times sqrt(pi / 2), as for normal noise."""
-        return sqrt(pi / 2) * self.measured[_key(kernel, FIXED_ITEMS, self.group)].se
-
-    def sweep(self, kernel: Benchmark) -> list[float]:
-        return [self.at(kernel, items) for items in self.items]
-
-    def transfer(self, *, back: bool) -> LinearCost:
-        times = [self.measured[_transfer_key(size, back)].median for size in self.plan.sizes]
-        return fits.line(self.plan.sizes, times)
-
-    def line(self, difference: Difference, *, through_origin: bool = False) -> LinearCost:
-        both = zip(self.sweep(difference.more), self.sweep(difference.less), strict=True)
-        once = [(more - less) / difference.times for more, less in both]
-        return fits.line(self.items, once, through_origin=through_origin)
-
-    def operation(self, difference: Difference) -> OperationCost:
-        """Return the cost of an operation; only divisions have an intercept, and those by literals are linear."""
-        cost = self.line(difference, through_origin=not difference.row.endswith("_DIV"))
-        chain = next((chain for chain in self.plan.chains if chain.row == difference.row), None)
-        law = Saturation(kind="linear") if chain is None else self._saturation(chain, cost)
-        return OperationCost(
-            slope=cost.slope, icept=cost.icept, se=cost.se, r2=cost.r2, unresolved=cost.unresolved, saturation=law
-        )
-
-    def _saturation(self, chain: OperationChain, one: LinearCost) -> Saturation:
-        pairs = ((n, chain.more(n), chain.less(n)) for n in self.plan.lengths)
-        times, errors = dict[int, float](), dict[int, float]()
-        for n, more, less in pairs:
-            times[n] = self.at(more, FIXED_ITEMS) - self.at(less, FIXED_ITEMS)
-            errors[n] = hypot(self._error(more), self._error(less))
-        law = fits.saturation(times, FIXED_ITEMS, errors=errors, irregular=chain.row.endswith("_DIV"))
-        return fits.as_published(law, one)

@@ -239,7 +239,7 @@ class _CountingExecution(GroupExecution):
             active = active & self._by_warp((np.asarray(guard) & 1) == (1 - probe.is_negated), np.bool_)
         some = active.any(axis=1)
         if value is None or not probe.access.is_device:
-            self._tally.add((number, None), some, active, np.zeros(len(some)))
+            self._tally.add((number, None), some, active, np.zeros(len(active)))
             return
         addresses = self._by_warp(np.asarray(value, np.uint64).astype(np.int64), np.int64)
         found = transactions(addresses, active, probe.access.lane_bytes, self._tally.coalescing)

@@ -13,7 +13,7 @@ from makespan.estimates.opencl_cost_table.device import Benchmark, TimedDevice, 
 from makespan.estimates.opencl_cost_table.evaluation import evaluate, iterations
 from makespan.estimates.opencl_cost_table.expression import Array, Iteration, Type
 from makespan.estimates.opencl_cost_table.language import iteration
-from makespan.estimates.opencl_cost_table.suite import COPIES, EMPTY, FIXED_ITEMS, Plan, chains, measure, tabulate
+from makespan.estimates.opencl_cost_table.suite import COPIES, EMPTY, FIXED_ITEMS, Plan, measure, tabulate
 from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError, MeasurementError
 from tests.command import Runner
@@ -63,8 +63,7 @@ def test_dividing_integers_is_dearer_than_adding_them(device: TimedDevice) -> No
 
 
 def test_chains_of_additions_saturate(device: TimedDevice) -> None:
-    chain = next(chain for chain in chains("float", "mixed") if chain.row == "FLOAT_ADD")
-    times = {n: fastest(device, chain.more(n)) for n in (1, 4, 128)}
+    times = {n: fastest(device, Plan().chains(n)[0].more) for n in (1, 4, 128)}  # of floats that are added
     assert times[128] > 4 * times[4]
     assert times[4] < 2 * times[1]
 
@@ -161,5 +160,5 @@ def test_a_device_that_is_not_there(device: TimedDevice, capsys: pytest.CaptureF
 def test_double_precision_is_measured_where_there_is_some(device: TimedDevice) -> None:
     if not device.has_double:
         pytest.skip("no floats of 64 bits")
-    chain = next(iter(chains("double", "mixed")))
-    assert fastest(device, chain.more(4)) > 0
+    chain = next(chain for chain in Plan(double=True).chains(4) if chain.row == "DOUBLE_ADD")
+    assert fastest(device, chain.more) > 0
