@@ -5,7 +5,7 @@ this checker: what its scheduler promises, to which partition a warp belongs, an
 others are the word of the bundle, which cannot be checked; each can only be about what its kind can be about.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.conditions import conditions, is_well_formed
@@ -60,21 +60,28 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
     Raises:
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
     """
-    notes, several = tuple(said), tuple(instances)
+    notes = tuple(said)
     promised = {(note.kind, note.about) for note in notes if note.kind in _PROMISES}
     if promised != _promises(machine):
         raise Refused("assumptions: what the scheduler promises does not follow from the instance")
     if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
+    _check_latencies(notes, machine, tuple(instances))
+
+
+def _check_latencies(notes: Sequence[Assumption], machine: Machine, several: Sequence[Instance]) -> None:
     untimed = [note for note in notes if note.kind is AssumptionKind.UNTIMED]
     stated = {note.kind for note in notes} & LATENCIES
     decided = {_latencies(instance) for instance in several}
     is_said_elsewhere = _is_by_operation(notes, several) or bool(untimed)
     if stated != decided and not (is_said_elsewhere and stated and stated <= decided | {AssumptionKind.MACHINE}):
         raise Refused("assumptions: what is said of latencies does not follow from the instance")
-    listed = {name for note in untimed for name in note.about[0].rpartition("(")[2].rstrip(")").split(", ")}
-    if not listed <= set(machine.capacities):
+    if not all(_class_names(note) <= set(machine.capacities) for note in untimed):
         raise Refused("assumptions: a class whose latency nobody knows is not one of the machine")
+
+
+def _class_names(untimed: Assumption) -> set[str]:
+    return set(untimed.about[0].rpartition("(")[2].rstrip(")").split(", "))
 
 
 def _is_by_operation(said: Iterable[Assumption], instances: Iterable[Instance]) -> bool:

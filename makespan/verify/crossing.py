@@ -3,13 +3,16 @@
 These are the hypotheses of proposition P' (docs/theory.md, 7): lemma R, (iii') for tokens, and (v) for ports.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TypeVar
 
 from makespan.model.instance import Instance
 from makespan.model.program import BARRIER, InstructionTiming, Program
 from makespan.verify.machine_form import class_holds, place_timings, pool_capacities, shared_pools
 from makespan.verify.paths import keep_latest
 from makespan.verify.refusal import ProofSteps
+
+_PoolOrSetter = TypeVar("_PoolOrSetter")
 
 
 class UnevenCrossing(Exception):
@@ -30,25 +33,30 @@ def timings(program: Program, work: ProofSteps) -> tuple[InstructionTiming, ...]
         return ()
     coming: dict[int, dict[tuple[int, int], int]] = {}
     awaited, left_behind = set[tuple[int, int]](), set[tuple[int, int]]()
-    for at, (place, timing) in enumerate(zip(program.places, program.timings, strict=True)):
+    for at, (timing, place) in enumerate(zip(program.timings, program.places, strict=True)):
         here = coming.pop(at, {})
         met = {key for key in here if key[1] in timing.awaits}
         awaited |= met
         if place.unit == BARRIER:
             left_behind |= here.keys() - met
-        after = {(at, token): timing.latency[1] for token in timing.sets}
-        after |= {key: cycles for key, cycles in here.items() if key not in met}
-        after = {key: cycles - timing.stall for key, cycles in after.items() if cycles > timing.stall}
+        pending = {(at, token): timing.latency[1] for token in timing.sets}
+        after = _later(pending | {key: here[key] for key in here.keys() - met}, timing.stall)
         for target in place.successors:
             work.spend(1 + len(after))
             keep_latest(coming.setdefault(target, {}), after)
     awaited |= coming.get(program.end, {}).keys()  # the end of a program awaits everything
     if awaited & left_behind:
         raise UnevenCrossing
-    return tuple(
-        timing._replace(sets=tuple(token for token in timing.sets if (at, token) in awaited))
-        for at, timing in enumerate(program.timings)
-    )
+    return tuple(_of_setter(timing, at, awaited) for at, timing in enumerate(program.timings))
+
+
+def _of_setter(timing: InstructionTiming, at: int, awaited: Collection[tuple[int, int]]) -> InstructionTiming:
+    return timing._replace(sets=tuple(token for token in timing.sets if (at, token) in awaited))
+
+
+def _later(cycles: Mapping[_PoolOrSetter, int], by: int) -> dict[_PoolOrSetter, int]:
+    """Return what is left of these cycles some cycles later."""
+    return {key: left - by for key, left in cycles.items() if left > by}
 
 
 def of_phase(inside: Sequence[int], every: Sequence[InstructionTiming]) -> tuple[InstructionTiming, ...]:
@@ -92,22 +100,24 @@ class Holds:
         lag = max((self._held[name] for name in waiting), default=0)
         if waiting:
             self._check(pieces, waiting)
-        for name, cycles in self._held.items():
-            if cycles > quickest:
-                left[name] = max(cycles - quickest, left.get(name, 0))
+        keep_latest(left, _later(self._held, quickest))
         self._held = left
         return lag
 
     def _check(self, pieces: Sequence[Program], waiting: set[str]) -> None:
         """Refuse a phase some of whose warps may find a port while others wait for one of these pools."""
         units = set[str]().union(*(program.units for program in pieces))
-        if self._partitions > 1 and any(hold.gate & self._shared for name in units for hold in self._holds[name]):
+        if self._partitions > 1 and any(self._pools(name) & self._shared for name in units):
             raise UnevenCrossing
         # (v): each start needs every such port, so all wait for the last of them
-        for unit in {program.places[start].unit for program in pieces for start in program.starts}:
-            alone = {hold.pools[0] for hold in self._holds[unit] if len(hold.pools) == 1}
-            if any(name not in alone or self._capacities[name] > 1 for name in waiting):
-                raise UnevenCrossing
+        starts = {program.places[start].unit for program in pieces for start in program.starts}
+        single = {name for name in waiting if self._capacities[name] == 1}
+        if any(not waiting <= single & self._pools(name, alone=True) for name in starts):
+            raise UnevenCrossing
+
+    def _pools(self, unit: str, *, alone: bool = False) -> set[str]:
+        """Return the pools of which instructions of a class may take a port, or with `alone` those of which all do."""
+        return {name for hold in self._holds[unit] for name in hold.pools if not alone or len(hold.pools) == 1}
 
     def _walk(self, program: Program, soonest: dict[str, int], left: dict[str, int]) -> int:
         """Follow a program through a phase; return how long it takes at least.
@@ -126,7 +136,7 @@ class Holds:
                 for name in hold.pools:
                     soonest[name] = min(since, soonest.get(name, since))
                     held[name] = max(hold.most, held.get(name, 0))
-            after = {name: cycles - stall for name, cycles in held.items() if cycles > stall}
+            after = _later(held, stall)
             for target in place.successors:
                 came[target] = min(since + stall, came.get(target, since + stall))
                 keep_latest(carried.setdefault(target, {}), after)

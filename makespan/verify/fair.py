@@ -53,26 +53,30 @@ def _bounds(instance: Instance, units: Sequence[UnitClass], cheap: Sequence[Unit
     # Prices are whole: W - 1 of them are a cycle of z.
     warps = instance.warps
     # g: what z may wait after an instruction of its own, the slot or the latency, whichever is longer
-    gap = {unit.name: warps - 1 for unit in units}
-    gap.update((unit.name, max(warps - unit.latency.most, 0)) for unit in cheap)
-    price = {}
-    for unit in units:  # p: a letter of another warp counts inside a gap of a cheap class, or astride of one
-        inside = [warps - 1 for one in cheap if unit.latency.least < one.latency.most]
-        astride = [one.latency.most - 1 for one in cheap if one.latency.most < unit.latency.most]
-        price[unit.name] = min(warps - 1, max(inside + astride, default=0))
+    gap = dict.fromkeys((unit.name for unit in units), warps - 1)
+    gap |= {unit.name: max(warps - unit.latency.most, 0) for unit in cheap}
+    price = {unit.name: _price(unit, cheap, warps - 1) for unit in units}
     last = [{unit for unit, after in group.program.places if group.program.end in after} for group in instance.groups]
     # behind the last letter of a warp nothing is issued, so it pays nothing: the least of any last place is left out
     paid = [
-        total(group.program, price) - min(price[name] for name in ends)
+        total(group.program, price) - min(map(price.__getitem__, ends))
         for group, ends in zip(instance.groups, last, strict=True)
     ]
     everybody = sum(group.warps * own for group, own in zip(instance.groups, paid, strict=True))
     spans = {unit.name: unit.latency.most + gap[unit.name] for unit in units}
-    found = []
-    for group, ends, own in zip(instance.groups, last, paid, strict=True):
-        saved = min(gap[name] for name in ends)  # after its last instruction z waits for nothing
-        found.append(total(group.program, spans) + warps - 1 - saved + (everybody - own) // (warps - 1))
-    return found
+    # after its last instruction z waits for nothing
+    alone = [
+        total(group.program, spans) - min(map(gap.__getitem__, ends))
+        for group, ends in zip(instance.groups, last, strict=True)
+    ]
+    return [cycles + warps - 1 + (everybody - own) // (warps - 1) for cycles, own in zip(alone, paid, strict=True)]
+
+
+def _price(unit: UnitClass, cheap: Sequence[UnitClass], others: int) -> int:
+    """Return p: what a letter of another warp counts inside a gap of a cheap class, or astride of one."""
+    inside = [others for one in cheap if unit.latency.least < one.latency.most]
+    astride = [one.latency.most - 1 for one in cheap if one.latency.most < unit.latency.most]
+    return min(others, max(inside + astride, default=0))
 
 
 RULE = of_instance(Upper.THEOREM_F, "theorem F", lambda instance, _: theorem_f(instance))

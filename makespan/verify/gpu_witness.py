@@ -6,7 +6,7 @@ grids that have any left fit somewhere, or else the dispatcher would not be work
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.instance import MAX_CYCLES
@@ -15,7 +15,7 @@ from makespan.verify import fields
 from makespan.verify.gpu_reading import fixed_latencies
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.sm_execution import Script, SmExecution
-from makespan.verify.witness import scripts
+from makespan.verify.witness import is_increasing, scripts
 
 _Spans = list[tuple[int, int]]  # cycles, from one to before another
 _EVER = 10 ** (3 * fields.MOST_DIGITS)  # a cycle that is never reached
@@ -74,13 +74,7 @@ class _HistoryReplay:
     ) -> None:
         self._gpu, self._courses, self._scripts, self._history = gpu, courses, scripts, history
         self._room, self._cycles, self._where = room, cycles, f"witness: history {number}"
-        begins = [begin for stretch in history.stretches for begin in stretch.begins]
-        slots = 1 + max((begin.slot for begin in begins), default=-1)
-        if not slots or slots > len(begins):
-            raise Refused(f"{self._where}: {slots} slots for {len(begins)} blocks")
-        together = sum(begin.cycle == 0 for begin in history.stretches[0].begins)
-        if len(gpu.grids) == 1 and together != slots:
-            raise Refused(f"{self._where}: {together} of {slots} slots are taken in cycle 0, and others later")
+        slots = _slots(gpu, history, self._where)
         self._width = width = max(grid.warps for grid in gpu.grids)
         room.spend(slots * width)
         self._floor = SmExecution(
@@ -217,23 +211,32 @@ class _HistoryReplay:
         if any(slot >= len(self._slots) or warp >= self._width for slot, warp in issuing):
             raise self._refusal("there is no such slot or warp")
         warps = [slot * self._width + warp for slot, warp in issuing]
-        if any(a >= b for a, b in pairwise(warps)):
+        if not is_increasing(warps):
             raise self._refusal("the executing warps are not in increasing order")
         self._floor.execute(self._clock, warps)
+
+
+def _slots(gpu: GpuInstance, history: SmHistory, where: str) -> int:
+    begins = [begin for stretch in history.stretches for begin in stretch.begins]
+    slots = 1 + max((begin.slot for begin in begins), default=-1)
+    if not slots or slots > len(begins):
+        raise Refused(f"{where}: {slots} slots for {len(begins)} blocks")
+    together = sum(begin.cycle == 0 for begin in history.stretches[0].begins)
+    if len(gpu.grids) == 1 and together != slots:
+        raise Refused(f"{where}: {together} of {slots} slots are taken in cycle 0, and others later")
+    return slots
 
 
 def _partitions(gpu: GpuInstance, history: SmHistory, slots: int, where: str) -> list[int]:
     parts, chosen = gpu.machine.partitions, history.partitions
     width = max(grid.warps for grid in gpu.grids)
     is_free = parts > 1 and (len(gpu.grids) > 1 or gpu.machine.assignment is WarpAssignment.ANY)
-    if not is_free and chosen:
-        raise Refused(f"{where}: the machine leaves no choice of a partition")
-    if parts == 1:
-        return [0] * (slots * width)
     if not is_free:
+        if chosen:
+            raise Refused(f"{where}: the machine leaves no choice of a partition")
         return [number % parts for number in range(slots * width)]
-    found = [part for row in chosen for part in row]
-    if len(chosen) != slots or any(len(row) != width for row in chosen) or not set(found) <= set(range(parts)):
+    found = list(chain.from_iterable(chosen))
+    if list(map(len, chosen)) != [width] * slots or not set(found) <= set(range(parts)):
         raise Refused(f"{where}: there are not partitions 0..{parts - 1} for {width} warps of each of {slots} slots")
     sizes = [found.count(part) for part in range(parts)]
     if len(gpu.grids) == 1 and max(sizes) > min(sizes) + 1:

@@ -25,6 +25,7 @@ from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_PLACES = 2_000_000
 _LARGEST_TOKEN = 10**9
+_OF_CLASS = ("capacity", "interval", "latency")
 _OF_SOME = ("scheduler", "partitions", "assignment", "shared", "resources", "uses")
 
 
@@ -97,33 +98,35 @@ def groups(written: Sequence[object], room: ProofSteps, served: Machine) -> tupl
 def machine(value: object) -> Machine:
     """Return the machine in `value`; keys that not every machine has may be left out, but may not say nothing."""
     said = [key for key in _OF_SOME if key in fields.entries(value)]
-    parts = fields.table(value, "machine", "name", "capacity", "interval", "latency", "issue_width", *said)
+    parts = fields.table(value, "machine", "name", *_OF_CLASS, "issue_width", *said)
     names = list(map(class_name, fields.entries(parts["capacity"])))
-    by_name = (fields.table(parts[key], key, *names) for key in ("capacity", "interval", "latency"))
-    capacities, intervals, latencies = by_name
-    shared = (
-        [fields.text(name, "shared") for name in fields.items(parts["shared"], "shared")] if "shared" in said else []
-    )
-    resources, uses = _resources(parts, shared), _uses(parts, names)
+    listed = fields.items(parts["shared"], "shared") if "shared" in said else []
+    shared = [fields.text(name, "shared") for name in listed]
+    resources, units = _resources(parts, shared), _units(parts, names, shared)
     if shared != [name for name in (*names, *(resource.name for resource in resources)) if name in shared]:
         fields.bad("shared does not name classes and resources in their order")
-    units = []
-    for name in names:
-        least, most = (fields.whole(side, "latency") for side in fields.items(latencies[name], "latency", 2, 2))
-        capacity, interval = (fields.whole(capacities[name], "capacity"), fields.whole(intervals[name], "interval"))
-        used = uses.get(name, ())
-        units.append(UnitClass(name, capacity, interval, Latency(least, most), name in shared, used))
     width = parts["issue_width"]
     partitions, assignment = _partitions(parts)
     return Machine(
         fields.text(parts["name"], "machine name"),
-        tuple(units),
+        units,
         None if width is None else fields.whole(width, "issue_width", 1, MAX_ISSUE_WIDTH),
         scheduler=_promise(parts["scheduler"]) if "scheduler" in said else SchedulerPromise.ANY,
         partitions=partitions,
         assignment=assignment,
         resources=resources,
     )
+
+
+def _units(parts: dict[str, Any], names: list[str], shared: list[str]) -> tuple[UnitClass, ...]:
+    capacities, intervals, latencies = (fields.table(parts[key], key, *names) for key in _OF_CLASS)
+    uses = _uses(parts, names)
+    units = []
+    for name in names:
+        least, most = (fields.whole(side, "latency") for side in fields.items(latencies[name], "latency", 2, 2))
+        capacity, interval = (fields.whole(capacities[name], "capacity"), fields.whole(intervals[name], "interval"))
+        units.append(UnitClass(name, capacity, interval, Latency(least, most), name in shared, uses.get(name, ())))
+    return tuple(units)
 
 
 def _promise(value: object) -> SchedulerPromise:

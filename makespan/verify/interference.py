@@ -60,10 +60,11 @@ class Company(NamedTuple):
     seats: int
 
     @classmethod
-    def spread(cls, numbers: Sequence[int], seats: int) -> "Company":
-        """Return the company of so many warps by group, any of which may have a seat."""
+    def but_one(cls, instance: Instance, group: int, blocks: int = 1) -> "Company":
+        """Return all warps but one of a group, of one of so many equal blocks, any of which may have a seat."""
+        numbers = [crew.warps // blocks - (at == group) for at, crew in enumerate(instance.groups)]
         nobody = [0] * len(numbers)
-        return cls(nobody, nobody, numbers, seats)
+        return cls(nobody, nobody, numbers, (instance.warps - 1) // instance.machine.partitions)
 
     def most(self, here: Sequence[int], there: Sequence[int]) -> int:
         """Return the largest sum of what each of them adds in the partition of z, and what in another."""
@@ -120,28 +121,23 @@ class HitBound:
     def companies(self) -> Iterator[tuple[int, Company, Company]]:
         """Yield (group of z, all others, those of its block) for every group and partition to which z may belong."""
         # With several blocks nothing is supposed of the partition: it may be another one in each phase.
-        instance, parts = self._instance, self._instance.machine.partitions
-        numbers = [group.warps for group in instance.groups]
-        nobody = [0] * len(numbers)
+        instance, parts, groups = self._instance, self._instance.machine.partitions, range(len(self.programs))
         fixed = None if parts == 1 or self._in_blocks else form.warp_partitions(instance)
         if fixed is None:
-            seats = -(-instance.warps // parts) - 1
-            of_block = [warps // instance.blocks for warps in numbers]
-            for group in range(len(numbers)):
-                self._work.spend(len(numbers))
-                every, own = (Company.spread(_less(who, group), seats) for who in (numbers, of_block))
-                yield group, every, own
+            for group in groups:
+                self._work.spend(len(groups))
+                yield group, Company.but_one(instance, group), Company.but_one(instance, group, instance.blocks)
             return
-        inside = [nobody.copy() for _ in range(parts)]
+        inside = [[0] * len(groups) for _ in range(parts)]
         for part, group in zip(fixed, instance.group_of_warp(), strict=True):
             inside[part][group] += 1
         for here in dict.fromkeys(map(tuple, inside)):
-            rest = [total - own for total, own in zip(numbers, here, strict=True)]
-            for group, warps in enumerate(here):
-                if warps:
-                    self._work.spend(len(here))
-                    company = Company(_less(here, group), rest, nobody, 0)
-                    yield group, company, company
+            rest = [crew.warps - own for crew, own in zip(instance.groups, here, strict=True)]
+            for group in filter(here.__getitem__, groups):
+                self._work.spend(len(here))
+                beside = [number - (at == group) for at, number in enumerate(here)]
+                company = Company(beside, rest, [0] * len(groups), 0)
+                yield group, company, company
 
     @property
     def _in_blocks(self) -> bool:
@@ -222,10 +218,6 @@ class HitBound:
         self._work.spend(len(weights))
         found = [along(self.programs[group], weights, phase=phase) for phase in self.cut[group]]
         return found + [0] * (depth - len(found))
-
-
-def _less(numbers: Sequence[int], group: int) -> list[int]:
-    return [number - (at == group) for at, number in enumerate(numbers)]
 
 
 RULE = ProofRule(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, Latency, Machine
-from makespan.model.program import BARRIER, Program
+from makespan.model.program import Program
 from makespan.model.result import Upper
 from makespan.verify.rule import of_instance
 
@@ -38,7 +38,7 @@ def bound(instance: Instance) -> int | None:
     programs = [group.program for group in instance.groups]
     if len(programs) * sum(program.end for program in programs) > MOST_GAPS:
         return None
-    if not all(program.is_chain and all(place.unit != BARRIER for place in program.places) for program in programs):
+    if instance.has_barriers or not all(program.is_chain for program in programs):
         return None
     width = _width(instance.machine, set().union(*(program.units for program in programs)))
     if width is None:

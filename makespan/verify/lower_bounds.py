@@ -140,12 +140,11 @@ def _busy(instance: Instance, crew: Mapping[Program, int] | None = None, sms: in
     """
     units, every = form.used_units(instance), form.issue_holds(instance.machine)
     tails = {name: _tail(instance, unit) for name, unit in units.items()}
-    for gate in dict.fromkeys(hold.gate for name in units for hold in every[name]):
-        kept = {unit: [hold.least for hold in every[unit] if hold.gate <= gate] for unit in units}
-        interval = min(min(cycles) for cycles in kept.values() if cycles)
-        tail = min(tails[unit] for unit, cycles in kept.items() if cycles)
-        work = dict.fromkeys([unit for unit, cycles in kept.items() if cycles], 1)
-        for count, ports in _loads(instance, gate, work, crew, sms):
+    needs = [(name, hold) for name in units for hold in every[name]]
+    for gate in dict.fromkeys(hold.gate for _, hold in needs):
+        users = {name: tails[name] for name, hold in needs if hold.gate <= gate}
+        interval, tail = min(hold.least for _, hold in needs if hold.gate <= gate), min(users.values())
+        for count, ports in _loads(instance, gate, dict.fromkeys(users, 1), crew, sms):
             # some port has ceil(count / ports) issues one after another, and the last of them is `tail` before the end
             if count:
                 yield (-(-count // ports) - 1) * interval + tail

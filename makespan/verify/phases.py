@@ -6,11 +6,11 @@ all warps that take part begin a phase together, so the bounds of the phases add
 that are still held may keep a phase from beginning.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import count, zip_longest
 
 from makespan.model.instance import Instance
-from makespan.model.machine import SchedulerPromise, WarpAssignment
+from makespan.model.machine import SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.result import Upper
 from makespan.verify import crossing
@@ -40,19 +40,16 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
     # the latency. On a real multiprocessor `crossing` says what ports and results may do; and all warps have to take
     # part, spread as those of the whole. (docs/theory.md, 7, propositions P and P'.)
     machine, is_real = instance.machine, instance.is_multiprocessor
-    # (i), and for a real multiprocessor a scheduler that promises nothing
-    if instance.blocks != 1 or (is_real and machine.scheduler is not SchedulerPromise.ANY):
-        return None
-    # (iii); on a real multiprocessor `crossing` takes its place
-    if not is_real and any(unit.interval > unit.latency.least for unit in machine.units):
+    # (i), and (iii); on a real multiprocessor `crossing` takes its place, and the scheduler has to promise nothing
+    fits = machine.scheduler is SchedulerPromise.ANY if is_real else all(map(_is_brief, machine.units))
+    if instance.blocks != 1 or not fits:
         return None
     try:
-        own = phases(instance)
         work = ProofSteps(MOST_VISITS)
         timings = [crossing.timings(group.program, work) for group in instance.groups]
         found, holds = [], crossing.Holds(instance)
-        for number in range(max(map(len, own))):
-            crews = list(_crews(instance, [row[number : number + 1] for row in own], timings))
+        for row in zip_longest(*phases(instance)):
+            crews = list(_crews(instance, row, timings))
             if not crews:
                 continue
             if machine.partitions > 1:
@@ -64,6 +61,10 @@ def cut(instance: Instance) -> list[tuple[Instance, int]] | None:
     return found
 
 
+def _is_brief(unit: UnitClass) -> bool:
+    return unit.interval <= unit.latency.least
+
+
 def _check_spread(instance: Instance, crews: int) -> None:
     # (iv): else the warps of a phase may be spread over partitions as those of no instance are
     if crews < len(instance.groups) or (crews > 1 and instance.machine.assignment is not WarpAssignment.ANY):
@@ -71,7 +72,7 @@ def _check_spread(instance: Instance, crews: int) -> None:
 
 
 def _crews(
-    instance: Instance, row: Sequence[Sequence[PhaseRegion]], timings: Sequence[Sequence[InstructionTiming]]
+    instance: Instance, row: Sequence[PhaseRegion | None], timings: Sequence[Sequence[InstructionTiming]]
 ) -> Iterator[tuple[Program, int]]:
     """Yield for each group that takes part in a phase its program there, and its warps.
 
@@ -79,12 +80,12 @@ def _crews(
         crossing.UnevenCrossing: only some of a group may take part, against (ii).
     """
     for group, here, timed in zip(instance.groups, row, timings, strict=True):
-        for begins, inside in here:
-            working = [at in inside for at in begins]
-            if any(working) and not all(working):
-                raise crossing.UnevenCrossing
-            if any(working):
-                yield _piece(group.program, begins, inside, timed), group.warps
+        begins, inside = here or ((), ())
+        working = [at in inside for at in begins]
+        if any(working) and not all(working):
+            raise crossing.UnevenCrossing
+        if any(working):
+            yield _piece(group.program, begins, inside, timed), group.warps
 
 
 def phases(instance: Instance) -> list[list[PhaseRegion]]:
@@ -105,25 +106,27 @@ def regions(program: Program, work: ProofSteps, *, whole: bool = False) -> Itera
     """
     begins = set(program.starts)
     while begins and (whole or begins != {program.end}):
-        inside, gates, ended = set[int](), set[int](), program.end in begins
-        stack = sorted(begins - {program.end})
-        work.spend(1 + len(stack))
-        while stack:
-            at = stack.pop()
-            if at in inside or at in gates:
-                continue
-            unit, successors = program.places[at]
-            work.spend()
-            if unit == BARRIER:
-                gates.add(at)
-                continue
-            inside.add(at)
-            ended = ended or program.end in successors
-            stack += [after for after in successors if after != program.end]
-        yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(inside)))
+        reached = _reachable_places(program, begins, work)
+        ended = {program.end} & reached
+        gates = {at for at in reached - ended if program.places[at].unit == BARRIER}
+        yield PhaseRegion(tuple(sorted(begins)), tuple(sorted(reached - gates - ended)))
         begins = {after for gate in gates for after in program.places[gate].successors}
-        if ended and not whole:
-            begins.add(program.end)
+        begins |= set() if whole else ended
+
+
+def _reachable_places(program: Program, begins: Collection[int], work: ProofSteps) -> set[int]:
+    """Return the places to which warps may come from these before they pass a barrier, or the end."""
+    reached, stack = set[int](), sorted(begins)
+    work.spend(1 + len(stack))
+    while stack:
+        at = stack.pop()
+        if at in reached:
+            continue
+        reached.add(at)
+        if at < program.end:
+            work.spend()
+            stack += program.places[at].successors if program.places[at].unit != BARRIER else ()
+    return reached
 
 
 def _piece(

@@ -30,8 +30,10 @@ and after a cycle, and a *move* is a pair (x, y).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations_with_replacement, product
-from operator import itemgetter, mul, sub
+from functools import cached_property, partial
+from itertools import chain, combinations_with_replacement, product
+from itertools import count as count_from
+from operator import add, itemgetter, mul, sub
 from typing import NamedTuple
 
 from makespan.model.certificate import (
@@ -160,14 +162,22 @@ class PotentialCheck:
             raise Refused("potential: a threshold for each class, at least its capacity, is needed")
         intervals = {unit.name: unit.interval for unit in instance.machine.units}
         self.slow = [Slow(x, intervals[name] - 1) for x, name in enumerate(self.classes) if intervals[name] > 1]
-        if any([len(row) for row in table.ports] != [slow.held for slow in self.slow] for table in potential.tables):
-            raise Refused("potential: it needs a term for every port that can be held")
         self.tables = (*potential.tables, self._nothing())
         self.numbers = {**dict(potential.nodes), _END: len(potential.tables)}
-        self.looking = {PotentialNode(node.last, node.kind) for node in self.numbers if node.label is not None}
+        self._check_tables()
+        self.terms = Terms(instance, potential, self.tables, limits.differences)
+
+    @cached_property
+    def looking(self) -> set[PotentialNode]:
+        """Return the situations that are no stops."""
+        return {PotentialNode(node.last, node.kind) for node in self.numbers if node.label is not None}
+
+    def _check_tables(self) -> None:
+        ports = [slow.held for slow in self.slow]
+        if any(list(map(len, table.ports)) != ports for table in self.tables):
+            raise Refused("potential: it needs a term for every port that can be held")
         if both := [situation for situation in self.looking if situation in self.numbers]:
             raise Refused(f"potential: it has tables with and without a label for {_name(both[0])}")
-        self.terms = Terms(instance, potential, self.tables, limits.differences)
 
     def bound(self) -> int:
         """Return cycles that no schedule exceeds in which a warp of `last_group` finishes last."""
@@ -261,19 +271,21 @@ class PotentialCheck:
 
     def _moves(self, kind: SituationKind, issued: tuple[int, ...]) -> Iterator[tuple[dict[ClassMove, int], list[int]]]:
         """Yield the moves of others, with how many make each, and how many others are ready for each class then."""
-        classes = range(len(issued))
-        ways = [combinations_with_replacement(self.terms.others[x], issued[x]) for x in classes]
-        for chosen in product(*(self._limited(way) for way in ways)):
+        ways = map(combinations_with_replacement, map(self.terms.others.__getitem__, range(len(issued))), issued)
+        for chosen in product(*map(self._limited, ways)):
             self.work.spend(sum(issued))
-            moves = Counter(move for way in chosen for move in way)
-            arrived = [sum(count for (_, y), count in moves.items() if y == x) for x in classes]
-            for delayed in self._product(self._arrivals(kind, x, issued[x], arrived[x]) for x in classes):
+            moves = Counter(chain.from_iterable(chosen))
+            arrived = [0] * len(issued)
+            for (_, y), count in moves.items():
+                if y >= 0:
+                    arrived[y] += count
+            for delayed in self._product(map(partial(self._arrivals, kind), count_from(0), issued, arrived)):
                 back = {(DELAYED, x): count for x, count in enumerate(delayed) if count}
-                there = [come + more for come, more in zip(arrived, delayed, strict=True)]
-                for stay in self._product(self._stays(kind, x, issued[x], there[x]) for x in classes):
+                there = list(map(add, arrived, delayed))
+                for stay in self._product(map(partial(self._stays, kind), count_from(0), issued, there)):
                     self.work.spend(1 + len(moves) + len(back))
-                    staying = {(x, STAY): stay[x] for x in classes if stay[x]}
-                    yield {**moves, **back, **staying}, [come + more for come, more in zip(there, stay, strict=True)]
+                    staying = {(x, STAY): count for x, count in enumerate(stay) if count}
+                    yield {**moves, **back, **staying}, list(map(add, there, stay))
 
     def _ended(
         self, before: PotentialNode, roles: list[ClassMove], moves: dict[ClassMove, int], ready: list[int], ports: _Ways
@@ -283,19 +295,23 @@ class PotentialCheck:
         if spare < 0:
             return  # it needs more warps than there are; this is all that depends on their number
         counts, after = tuple(moves.items()), tuple(map(min, ready, self.thresholds))
-        # counts end where a next count is sure to be open: there, more may stay or come from delays
-        full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
-        more = [(x, STAY) for x in full if before.kind[x] == self.thresholds[x]]
-        more += [move for move in (*((DELAYED, x) for x in full), _ON, _OFF) if move in self.terms.others[DELAYED]]
-        more = more if spare else []
+        more = self._more(before.kind, ready) if spare else ()
         gone = not any(ready) and not any(y == DELAYED for _, y in moves)
         for role, (passing, free) in product(roles, ports):
             self.work.spend()
             if role[1] != FINISH:
                 last = {STAY: before.last, DELAYED: None}.get(role[1], role[1])
-                yield SituationCycle(role, counts, tuple(more), passing, PotentialNode(last, (*after, *free)))
+                yield SituationCycle(role, counts, more, passing, PotentialNode(last, (*after, *free)))
             elif gone:  # z finishes last, so no warp may be left behind
-                yield SituationCycle(role, counts, tuple(move for move in more if move == _OFF), passing, _END)
+                yield SituationCycle(role, counts, (_OFF,) * (_OFF in more), passing, _END)
+
+    def _more(self, kind: SituationKind, ready: list[int]) -> tuple[ClassMove, ...]:
+        """Return the moves that any number of further others may make."""
+        # counts end where a next count is sure to be open: there, more may stay or come from delays
+        full = [x for x, count in enumerate(ready) if count >= self.thresholds[x]]
+        staying = ((x, STAY) for x in full if kind[x] == self.thresholds[x])
+        moving = (*((DELAYED, x) for x in full), _ON, _OFF)
+        return (*staying, *(move for move in moving if move in self.terms.others[DELAYED]))
 
     def _arrivals(self, kind: SituationKind, x: int, moved: int, arrived: int) -> range:
         """Return how many others may come to class x from delays; the last number stands for all from there on."""

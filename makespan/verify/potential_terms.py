@@ -1,11 +1,12 @@
 """The smallest terms by which a potential falls when one warp moves or stays (see `potential` for the words)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import sub
 
 from makespan.model.certificate import Potential, PotentialTable
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
+from makespan.model.program import Program
 from makespan.verify.refusal import ProofSteps
 
 MOST_REMEMBERED = 20_000_000
@@ -26,27 +27,34 @@ class Terms:
     def __init__(
         self, instance: Instance, potential: Potential, tables: Sequence[PotentialTable], differences: ProofSteps
     ) -> None:
-        self.number = number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
+        self.number = {DELAY: DELAYED, **{name: x for x, name in enumerate(potential.classes)}}
         ends: tuple[_Ends, _Ends] = {}, {}  # indices into all rows of `others`, joined, and into `last`
         first = 0
         for group, (program, warps) in enumerate((g.program, g.warps) for g in instance.groups):
             holds_z = group == potential.last_group
-            for p, (unit, successors) in enumerate(program.places):
-                x = number[unit]
-                steps = [((x, FINISH if q == program.end else number[program.places[q].unit]), q) for q in successors]
-                for move, q in (*steps, ((x, STAY), p)) if x != DELAYED else steps:
-                    if holds_z:
-                        ends[1].setdefault(move, []).append((p, q))
-                    if warps > holds_z:  # the group of z has others if it has two warps
-                        ends[0].setdefault(move, []).append((first + p, first + q))
+            for move, p, q in self._moves(program):
+                if holds_z:
+                    ends[1].setdefault(move, []).append((p, q))
+                if warps > holds_z:  # the group of z has others if it has two warps
+                    ends[0].setdefault(move, []).append((first + p, first + q))
             first += program.end + 1
-        self.others, self.last = (
-            {x: [move for move in moves if move[0] == x and move[1] != STAY] for x in number.values()} for moves in ends
-        )
+        self.others, self.last = map(self._by_class, ends)
         self._ends, self._tables, self._work = ends, tables, differences
         self._size = sum(len(edges) for moves in ends for edges in moves.values())
         self._columns: dict[tuple[int, int], list[dict[ClassMove, list[int]]]] = {}
         self._found: dict[tuple[int, int], list[dict[ClassMove, int]]] = {}
+
+    def _moves(self, program: Program) -> Iterator[tuple[ClassMove, int, int]]:
+        """Yield every move of a warp with the places between which it is made."""
+        classes = [*(self.number[place.unit] for place in program.places), FINISH]
+        for p, (x, place) in enumerate(zip(classes, program.places, strict=False)):
+            for q in place.successors:
+                yield (x, classes[q]), p, q
+            if x != DELAYED:
+                yield (x, STAY), p, p
+
+    def _by_class(self, moves: _Ends) -> dict[int, list[ClassMove]]:
+        return {x: [move for move in moves if move[0] == x and move[1] != STAY] for x in self.number.values()}
 
     def least(self, before: int, after: int) -> list[dict[ClassMove, int]]:
         """Return by move the smallest terms of others, and those of z, from one table to another."""

@@ -270,24 +270,27 @@ def witness(value: object, instance: Instance, makespan: int) -> Schedule:
     chosen = [] if machine_form.warp_partitions(instance) is not None else ["partitions"]
     chosen += [] if instance.machine.fixed_uses else ["uses"]
     parts = fields.table(value, "witness", "paths", "latencies", "cycles", *chosen)
+    routes = paths(parts["paths"], [(group.program, group.warps) for group in instance.groups])
+    times = latencies(parts["latencies"], instance.warps, is_fixed=instance.fixed_latencies)
+    partitions = _partitions(parts["partitions"], instance) if "partitions" in parts else ()
+    held = uses(parts["uses"], instance.warps) if "uses" in parts else ()
+    return Schedule(_cycles(parts["cycles"], instance.warps, makespan), routes, times, partitions, held)
+
+
+def _cycles(value: object, warps: int, makespan: int) -> tuple[tuple[int, ...], ...]:
     runs: list[tuple[int, tuple[int, ...]]] = []
-    for entry in fields.items(parts["cycles"], "cycles"):
+    for entry in fields.items(value, "cycles"):
         count, executing = fields.items(entry, "cycle", 2, 2)
-        runs.append((fields.whole(count, "repeat", 1), fields.wholes(executing, "warps", instance.warps - 1, 0)))
+        runs.append((fields.whole(count, "repeat", 1), fields.wholes(executing, "warps", warps - 1, 0)))
     # counted before they are unfolded, since a few bytes can stand for any number of cycles
-    if sum(times * len(warps) for times, warps in runs) > fields.MOST_INSTRUCTIONS:
+    if sum(times * len(executing) for times, executing in runs) > fields.MOST_INSTRUCTIONS:
         raise Refused(f"the witness is too large for this checker: over {fields.MOST_INSTRUCTIONS} warp-instructions")
     cycles = sum(times for times, _ in runs)
     if cycles > MAX_CYCLES:
         raise Refused(f"the witness is too large for this checker: over {MAX_CYCLES} cycles")
     if cycles != makespan:
         raise Refused(f"the witness takes {cycles} cycles, the lower bound says {makespan}")
-    unfolded = tuple(chain.from_iterable(repeat(warps, times) for times, warps in runs))
-    routes = paths(parts["paths"], [(group.program, group.warps) for group in instance.groups])
-    times = latencies(parts["latencies"], instance.warps, is_fixed=instance.fixed_latencies)
-    partitions = _partitions(parts["partitions"], instance) if "partitions" in parts else ()
-    held = uses(parts["uses"], instance.warps) if "uses" in parts else ()
-    return Schedule(unfolded, routes, times, partitions, held)
+    return tuple(chain.from_iterable(repeat(executing, times) for times, executing in runs))
 
 
 def _partitions(value: object, instance: Instance) -> tuple[int, ...]:

@@ -252,19 +252,7 @@ class SmExecution:
         coming = warps
         while coming:
             for warp in coming:
-                block, steps, at = self._block[warp], self._steps[warp], self._done[warp]
-                if at == len(steps):
-                    self.unfinished -= 1
-                    self._running[block] -= 1
-                    if not self._running[block]:
-                        self.ended.append(block)
-                elif steps[at].unit == BARRIER:
-                    self._held[block].append(warp)
-                else:
-                    need = self._needs_of[warp][steps[at].unit]
-                    need.ready += 1
-                    if self._queue is not None:
-                        self._queue.join(cycle, warp, need)
+                self._arrive(warp, cycle)
             touched = {self._block[warp] for warp in coming}
             # a barrier opens when every unfinished warp of its block is held there
             passing = [w for b in touched if len(self._held[b]) == self._running[b] for w in self._held[b]]
@@ -274,6 +262,21 @@ class SmExecution:
                 self._held[self._block[warp]] = []
                 self._back[warp] = back = self._arrival(warp, cycle)
                 (coming if back == cycle else self._due.setdefault(back, [])).append(warp)
+
+    def _arrive(self, warp: int, cycle: int) -> None:
+        block, steps, at = self._block[warp], self._steps[warp], self._done[warp]
+        if at == len(steps):
+            self.unfinished -= 1
+            self._running[block] -= 1
+            if not self._running[block]:
+                self.ended.append(block)
+        elif steps[at].unit == BARRIER:
+            self._held[block].append(warp)
+        else:
+            need = self._needs_of[warp][steps[at].unit]
+            need.ready += 1
+            if self._queue is not None:
+                self._queue.join(cycle, warp, need)
 
 
 class _FairQueue:
@@ -306,21 +309,25 @@ class _FairQueue:
         different = {taken for _, taken in served.values()}
         for need, waiting in self._waiting.items():
             enough = {taken for taken in different if need.fits(free, taken)} if waiting else set[_Pools]()
-            ahead = [warp for warp, (_, taken) in served.items() if taken in enough]
-            if not ahead:
-                continue
-            newest = max(came[warp] for warp in ahead)
-            for passed, since in waiting.items():
-                if since >= newest:  # they are in the order in which they came: the rest came too late
-                    break
-                try:
-                    self._work.spend(len(ahead))
-                except TooMuchWork:
-                    raise Refused("the witness is too large for this checker: too many warps wait") from None
-                if any(came[warp] > since and self._last[warp] > self._last[passed] for warp in ahead):
-                    return passed
+            ahead = {warp: came[warp] for warp, (_, taken) in served.items() if taken in enough}
+            if ahead and (passed := self._passed_over(waiting, ahead)) is not None:
+                return passed
         for warp in served:
             self._last[warp] = cycle
+        return None
+
+    def _passed_over(self, waiting: Mapping[int, int], ahead: Mapping[int, int]) -> int | None:
+        """Return a waiting warp that came and issued before one of those `ahead`, which issues now; both since when."""
+        newest = max(ahead.values())
+        for passed, since in waiting.items():
+            if since >= newest:  # they are in the order in which they came: the rest came too late
+                break
+            try:
+                self._work.spend(len(ahead))
+            except TooMuchWork:
+                raise Refused("the witness is too large for this checker: too many warps wait") from None
+            if any(came > since and self._last[warp] > self._last[passed] for warp, came in ahead.items()):
+                return passed
         return None
 
 

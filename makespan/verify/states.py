@@ -285,32 +285,32 @@ class StateWalker:
         rows = [(number, way) for number, each in enumerate(ready) for way in each.ways]
         issued, counts = [0] * len(ready), [each.total for each in ready]
 
-        def is_maximal() -> bool:
-            # work conservation, by definition: with all that was taken, no way may be free for a warp that is left out
-            rest = (each for each, own, most in zip(ready, issued, counts, strict=True) if own < most)
-            return not any(_fits(way, free) for each in rest for way in each.ways)
+        def is_left_out(number: int) -> bool:
+            return issued[number] < counts[number] and any(_fits(way, free) for way in ready[number].ways)
 
         def choose(at: int, held: int) -> Iterator[tuple[tuple[int, ...], int]]:
             self._work.spend()
             if at == len(rows):
-                if is_maximal():
+                # work conservation, by definition: no way may be free for a warp that is left out
+                if not any(map(is_left_out, range(len(ready)))):
                     yield tuple(issued), held
                 return
             number, way = rows[at]
             yield from choose(at + 1, held)
-            before, taken = issued[number], 0
+            once = self._held_after(way)
+            before = issued[number]
             while issued[number] < counts[number] and _fits(way, free):
                 issued[number] += 1
-                taken += 1
-                for pool, cycles in way:
-                    free[pool] -= 1
-                    held += self._unit(BusyPort(pool, cycles - 1)) if cycles > 1 else 0
-                yield from choose(at + 1, held)
+                _take(way, free, 1)
+                yield from choose(at + 1, held + once * (issued[number] - before))
+            _take(way, free, before - issued[number])
             issued[number] = before
-            for pool, _ in way:
-                free[pool] += taken
 
         return choose(0, 0)
+
+    def _held_after(self, way: PortsOfIssue) -> int:
+        """Return what the ports of an issue add to the next state."""
+        return sum(self._unit(BusyPort(pool, cycles - 1)) for pool, cycles in way if cycles > 1)
 
     def _changes(self, ready: _ReadyWarps, issuing: int, cycles: int) -> set[int]:
         """Return what these warps add to the next state, if so many of them issue, chosen in every way."""
@@ -434,6 +434,11 @@ class StateWalker:
     def _check_memory(self, states: int) -> None:
         if states > self.most_states():
             raise TooMuchWork
+
+
+def _take(way: PortsOfIssue, free: list[int], times: int) -> None:
+    for pool, _ in way:
+        free[pool] -= times
 
 
 def _fits(way: PortsOfIssue, free: Sequence[int]) -> bool:

@@ -13,7 +13,7 @@ so all of these cycles are added at the end (theorem V). Of pairs it is not prov
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import islice, zip_longest
 from math import gcd, lcm
@@ -171,19 +171,21 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
     parts, programs = gpu.machine.partitions, dict.fromkeys(program for program, _ in gpu.grid.block)
     value = dict(zip(programs, more, strict=True))
     launched = [value[program] for program, warps in gpu.grid.block for _ in range(warps)] * gpu.resident
-    slots: list[list[list[Fraction]]] = [[[] for _ in range(parts)] for _ in range(gpu.resident)]
+    every: list[list[Fraction]] = [[] for _ in range(parts)]
+    slots: list[list[Fraction | None]] = [[None] * parts for _ in range(gpu.resident)]  # None: it has no warp there
     for number, own in enumerate(launched):
-        slots[number * gpu.resident // len(launched)][number % parts].append(own)
-    every = [[own for rows in slots for own in rows[part]] for part in range(parts)]
+        part, slot = number % parts, slots[number * gpu.resident // len(launched)]
+        every[part].append(own)
+        slot[part] = own + (slot[part] or 0)
     present = max(sum(own, Fraction(0)) - min(own) for own in every if own)
-    kinds = Counter(tuple(sum(own, Fraction(0)) if own else None for own in rows) for rows in slots)
-
-    def met(comes: Sequence[Fraction | None], chain: Sequence[Fraction | None]) -> Fraction:
-        # a chain may be in any partition in which its slot has a warp
-        return max(own or Fraction(0) for own, may_be in zip(comes, chain, strict=True) if may_be is not None)
-
-    coming = (sum((times - (a == b)) * met(a, b) for b, times in kinds.items()) for a in kinds)
+    kinds = Counter(map(tuple, slots))
+    coming = (sum((times - (a == b)) * _most_met(a, b) for b, times in kinds.items()) for a in kinds)
     return present + max(coming)
+
+
+def _most_met(comes: Sequence[Fraction | None], chain: Sequence[Fraction | None]) -> Fraction:
+    """Return what a slot whose block comes makes more for a chain, which may be where its own slot has a warp."""
+    return max(own or Fraction(0) for own, may_be in zip(comes, chain, strict=True) if may_be is not None)
 
 
 def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
@@ -196,39 +198,71 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
 
 def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
     """Yield bounds by weights of pairs: theorem E from the begin of each block on, when others have open pairs."""
-    units = used_units(sm)
-    if sm.is_multiprocessor or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
-        raise Refused(
-            "theorem E does not apply to this GPU: it knows warps that block, without barriers or issue width"
-        )
-    if any(unit.interval > 1 for unit in units.values()):
-        raise Refused("theorem E does not apply to this GPU: an instruction holds its port for more than a cycle")
-    if gpu.dram:
-        raise Refused("theorem E does not apply to this GPU: latencies stand still while DRAM is busy")
+    _check_pairs(gpu, sm, proof)
     try:
-        judge = pairs.PairCharges(sm, proof, ProofSteps(pairs.MOST_STEPS))
-        users = {name: sum(g.warps for g in sm.groups if name in g.program.units) for name in units}
-        full = [unit for name, unit in units.items() if name in judge.mass or users[name] > unit.capacity]
-        factor = lcm(*(unit.capacity for unit in full))
-        scale = judge.scale * factor
-        counts = {unit.name: scale // unit.capacity for unit in full}  # an instruction that holds a port for one cycle
-        costs = {name: judge.cost[name] * factor for name in units}
-        price = {name: cycles * factor for name, cycles in judge.price.items()}
-        instead = {name: cost - counts.get(name, 0) for name, cost in costs.items()}
-        left = [walk.most(counts, -factor)[0] for walk in judge.walks]
-        alone = Fraction(max(walk.most(costs, 0, price)[0] for walk in judge.walks), scale)
-        chain = Fraction(max(walk.most(instead, factor, price)[0] for walk in judge.walks), scale)
+        counts = _PairCounts.of(sm, pairs.PairCharges(sm, proof, ProofSteps(pairs.MOST_STEPS)))
     except TooMuchWork:
         return
-    # beta: the largest weight of a letter of each other warp, as its pair may be open when a block begins
-    opened = [Fraction(walk.largest() * factor, scale) for walk in judge.walks]
-    work = Fraction(sum(group.warps * own for group, own in zip(sm.groups, left, strict=True)), scale)
-    every = sum((group.warps * own for group, own in zip(sm.groups, opened, strict=True)), Fraction(0))
-    own = gpu.dispatch + chain + work
+    every = _of_all(sm, counts.opened)
+    own = gpu.dispatch + counts.chain + counts.work
     # no warp of its own block has opened a pair when it begins
-    block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(opened)
+    block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(counts.opened)
     yield _upper(gpu, block, Fraction(gpu.dispatch + interference.bound(sm)))
-    yield _upper(gpu, block, tail, chain + work - alone)
+    yield _upper(gpu, block, tail, counts.chain + counts.work - counts.alone)
+
+
+class _PairCounts(NamedTuple):
+    """The cycles that count by weights of pairs.
+
+    Args:
+        alone: c + p of a chain.
+        chain: c + p - m of a chain, as its own instructions do not count m for it.
+        work: what all warps of an SM execute of plain and opening mass.
+        opened: beta by group, the largest weight of a letter, as its pair may be open when a block begins.
+    """
+
+    alone: Fraction
+    chain: Fraction
+    work: Fraction
+    opened: list[Fraction]
+
+    @classmethod
+    def of(cls, sm: Instance, judge: pairs.PairCharges) -> "_PairCounts":
+        """Return what counts on an SM."""
+        users = Counter(name for group in sm.groups for name in group.program.units for _ in range(group.warps))
+        ports = {unit.name: unit.capacity for unit in used_units(sm).values()}
+        full = {name: count for name, count in ports.items() if name in judge.mass or users[name] > count}
+        factor = lcm(*full.values())
+        scale = judge.scale * factor
+        counts = {name: scale // count for name, count in full.items()}  # an instruction that holds a port for a cycle
+        costs, price = _times(judge.cost, factor), _times(judge.price, factor)
+        instead = Counter(costs)
+        instead.subtract(counts)
+
+        def most(worth: Mapping[str, int], times: int) -> Fraction:
+            return Fraction(max(walk.most(worth, times, price)[0] for walk in judge.walks), scale)
+
+        left = [Fraction(walk.most(counts, -factor)[0], scale) for walk in judge.walks]
+        opened = [Fraction(walk.largest(), judge.scale) for walk in judge.walks]
+        return cls(most(costs, 0), most(instead, factor), _of_all(sm, left), opened)
+
+
+def _times(cycles: Mapping[str, int], factor: int) -> dict[str, int]:
+    return {name: count * factor for name, count in cycles.items()}
+
+
+def _of_all(sm: Instance, values: Sequence[Fraction]) -> Fraction:
+    return sum((group.warps * own for group, own in zip(sm.groups, values, strict=True)), Fraction(0))
+
+
+def _check_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> None:
+    what = "theorem E does not apply to this GPU"
+    if sm.is_multiprocessor or sm.has_barriers or binding_width(sm) is not None or proof.thresholds:
+        raise Refused(f"{what}: it knows warps that block, without barriers or issue width")
+    if any(unit.interval > 1 for unit in used_units(sm).values()):
+        raise Refused(f"{what}: an instruction holds its port for more than a cycle")
+    if gpu.dram:
+        raise Refused(f"{what}: latencies stand still while DRAM is busy")
 
 
 # Several grids
@@ -236,43 +270,48 @@ def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator
 
 def _several_grids(gpu: GpuInstance) -> Iterator[int]:
     """Yield bounds for several grids, with a weight omega for each block by what it takes of an SM."""
+    shares = _shares(gpu)
+    alone = [of_block(gpu, grid) for grid in gpu.grids]
+    late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
+    yield _bound_one_by_one(gpu, shares, alone, late)
+    try:
+        work = ProofSteps(MOST_STEPS)
+        whole = HitBound(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
+        together = _together(gpu, shares, gpu.room)
+        times = [_times_in(whole, block, work) for block in alone]
+        for prices in islice(whole.gates.prices(), MOST_PRICES):
+            counts = [_ChainCharge.of(whole, crew, rows, whole.gates.every, prices, None) for crew, rows in times]
+            ends, works = [late + count.chain + count.work for count in counts], [count.work for count in counts]
+            rows = zip(shares, counts, strict=True)
+            costs = [share * (late + count.chain) + together * count.work for share, count in rows]
+            yield _bound_by_shares(gpu, shares, costs, ends, works)
+    except (TooMuchWork, InputError):  # the latter if all grids together are no instance
+        return
+
+
+def _bound_one_by_one(gpu: GpuInstance, shares: Sequence[Fraction], alone: Sequence[Instance], late: int) -> int:
+    passing = [Fraction(interference.one_after_another(block)) for block in alone]
+    return _bound_by_shares(
+        gpu, shares, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing
+    )
+
+
+def _shares(gpu: GpuInstance) -> list[Fraction]:
+    """Return omega of a block of each grid."""
     # The blocks on an SM on which one does not fit weigh 1 at least: more than C - max v is taken of some resource, and
     # all that is taken of it is a multiple of what divides whatever blocks take of it.
     room = list(zip(gpu.room, *(grid.takes for grid in gpu.grids), strict=True))
     full = [there - there % (step := gcd(*takes) or 1) + step - max(takes) for there, *takes in room]
-    shares = [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
-    alone = [of_block(gpu, grid) for grid in gpu.grids]
-    late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
-    passing = [Fraction(interference.one_after_another(block)) for block in alone]
-    costs = [gpu.dispatch + own for own in passing]
-    yield _bound_by_shares(gpu, shares, costs, [late + own for own in passing], passing)
-    try:
-        work = ProofSteps(MOST_STEPS)
-        whole = HitBound(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
-        number = {program: at for at, program in enumerate(whole.programs)}
-        times, crews = [], []
-        for block in alone:
-            question = HitBound(block, work)
-            rows: list[list[int]] = [[] for _ in number]
-            crew = [0] * len(number)
-            for group, own in enumerate(block.groups):
-                rows[number[own.program]], crew[number[own.program]] = question.alone(group), own.warps
-            times.append(rows)
-            crews.append(crew)
-        together = _together(gpu, shares, gpu.room)
-        for prices in islice(whole.gates.prices(), MOST_PRICES):
-            counts = [
-                _ChainCharge.of(whole, crew, rows, whole.gates.every, prices, None)
-                for crew, rows in zip(crews, times, strict=True)
-            ]
-            ends = [late + count.chain + count.work for count in counts]
-            costs = [
-                share * (late + count.chain) + together * count.work
-                for share, count in zip(shares, counts, strict=True)
-            ]
-            yield _bound_by_shares(gpu, shares, costs, ends, [count.work for count in counts])
-    except (TooMuchWork, InputError):  # the latter if all grids together are no instance
-        return
+    return [max(map(Fraction, grid.takes, full)) for grid in gpu.grids]
+
+
+def _times_in(whole: HitBound, block: Instance, work: ProofSteps) -> tuple[list[int], list[list[int]]]:
+    """Return by program of all grids the warps that a block has of it, and their times alone in each phase."""
+    question = HitBound(block, work)
+    numbers = {group.program: number for number, group in enumerate(block.groups)}
+    own = [numbers.get(program) for program in whole.programs]
+    crew = [0 if number is None else block.groups[number].warps for number in own]
+    return crew, [[] if number is None else question.alone(number) for number in own]
 
 
 def _bound_by_shares(

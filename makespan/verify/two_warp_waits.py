@@ -5,13 +5,14 @@ each class some ports are still held. Latencies are chosen at issue: this is the
 engine goes from event to event (docs/theory.md, 8).
 """
 
-from collections.abc import Iterator
-from itertools import combinations_with_replacement
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass
-from makespan.model.program import BARRIER, Program
+from makespan.model.program import Program
+from makespan.verify.machine_form import used_units
 from makespan.verify.paths import Choose
 from makespan.verify.refusal import ProofBudget, ProofSteps, TooMuchWork
 
@@ -58,30 +59,34 @@ class _PortStates(NamedTuple):
 
     @classmethod
     def of(cls, instance: Instance) -> "_PortStates | None":
-        used = set().union(*(group.program.units for group in instance.groups)) - {BARRIER}
-        units = [unit for unit in instance.machine.units if unit.name in used and _can_block(unit)]
+        used = used_units(instance)
+        units = list(filter(_can_block, used.values()))
         states = _all_port_states(units)
         if states is None:
             return None
-        number = {held: at for at, held in enumerate(states)}
+        number = dict(zip(states, count()))
         one_later = [number[_one_cycle_later(held)] for held in states]
         later = [list(range(len(states)))]
         span = max((unit.interval for unit in units), default=1)
         for _ in range(span):
             later.append([one_later[held] for held in later[-1]])
-        taken = {name: list(range(len(states))) for name in used}
-        free = {name: [0] * len(states) for name in used}
+        taken = dict.fromkeys(used, later[0])
+        free = dict.fromkeys(used, [0] * len(states))
+        lasting = {}
         for at, unit in enumerate(units):
-            more = (_with(held, at, unit) for held in states)
-            taken[unit.name] = [-1 if held is None else number.get(held, -1) for held in more]
-            free[unit.name] = [held[at][0] if len(held[at]) == unit.capacity else 0 for held in states]
-        lasting = {unit.name: [max(held[at], default=0) for held in states] for at, unit in enumerate(units)}
+            taken[unit.name] = [number.get(_with(held, at, unit), -1) for held in states]
+            free[unit.name] = [_until_free(held[at], unit) for held in states]
+            lasting[unit.name] = [max(held[at], default=0) for held in states]
         before = sorted(set(one_later), key=lambda n: sum(map(sum, states[n])))
         return cls(span, later, taken, free, lasting, before)
 
     def after(self, held: int, cycles: int) -> int:
         """Return how ports are held `cycles` later."""
         return self.later[min(cycles, self.span)][held]
+
+
+def _until_free(held: Sequence[int], unit: UnitClass) -> int:
+    return held[0] if len(held) == unit.capacity else 0
 
 
 def _can_block(unit: UnitClass) -> bool:
@@ -97,14 +102,12 @@ def _all_port_states(units: list[UnitClass]) -> list[_PortHolds] | None:
     waiting = list(found)
     while waiting:
         before = _one_cycle_later(waiting.pop())
-        for count in range(3):
-            for chosen in combinations_with_replacement(range(len(units)), count):
-                held: _PortHolds | None = before
-                for at in chosen:
-                    held = None if held is None else _with(held, at, units[at])
-                if held is not None and held not in found:
-                    found[held] = None
-                    waiting.append(held)
+        once = [_with(before, at, unit) for at, unit in enumerate(units)]
+        twice = [_with(held, at, unit) for held in once if held for at, unit in enumerate(units)]
+        for held in (before, *once, *twice):
+            if held and held not in found:
+                found[held] = None
+                waiting.append(held)
         if len(found) > MOST_HELD:
             return None
     return list(found)
@@ -114,10 +117,11 @@ def _one_cycle_later(held: _PortHolds) -> _PortHolds:
     return tuple(tuple(cycles - 1 for cycles in ports if cycles > 1) for ports in held)
 
 
-def _with(held: _PortHolds, at: int, unit: UnitClass) -> _PortHolds | None:
+def _with(held: _PortHolds, at: int, unit: UnitClass) -> _PortHolds:
+    """Return the ports that are held once one more is taken; no ports at all if none is free."""
     if len(held[at]) == unit.capacity:
-        return None
-    return tuple((*ports, unit.interval) if n == at else ports for n, ports in enumerate(held))
+        return ()
+    return (*held[:at], (*held[at], unit.interval), *held[at + 1 :])
 
 
 def _longest_waits(instance: Instance, program: Program) -> list[int]:
@@ -222,25 +226,19 @@ class _PairRecursion:
         self._pairs[p][q] = _PlacePair(rows, (falling[0], falling[1]))
 
     def _both_ready(self, places: tuple[int, int], held: int, both: dict[int, int]) -> int:
-        ports = self._ports
-        ended = [place == program.end for place, program in zip(places, self._programs, strict=True)]
-        if any(ended):
-            return 0 if all(ended) else self._alone[ended.index(False)][places[ended.index(False)]][held]
-        units = [program.places[place].unit for place, program in zip(places, self._programs, strict=True)]
-        wait = min(ports.free[unit][held] for unit in units)
-        if wait:
+        ports, programs = self._ports, self._programs
+        for warp in (0, 1):
+            if places[warp] == programs[warp].end:  # the other one is alone; at its end that takes no cycles
+                return self._alone[1 - warp][places[1 - warp]][held]
+        units = [programs[warp].places[places[warp]].unit for warp in (0, 1)]
+        free = [ports.free[unit][held] for unit in units]
+        if wait := min(free):
             return wait + both[ports.after(held, wait)]
-        can = [ports.free[unit][held] == 0 for unit in units]
-        if self._wide and all(can):
-            first = ports.taken[units[0]][held]
-            if ports.free[units[1]][first] == 0:
-                return self._choose(self._both_issue(places, ports.taken[units[1]][first]))
-        return self._choose(
-            left
-            for ready in (0, 1)
-            if can[ready]
-            for left in self._issue(ready, places, 1, ports.taken[units[ready]][held])
-        )
+        first = ports.taken[units[0]][held]
+        if self._wide and not any(free) and ports.free[units[1]][first] == 0:
+            return self._choose(self._both_issue(places, ports.taken[units[1]][first]))
+        ways = (self._issue(warp, places, 1, ports.taken[units[warp]][held]) for warp in (0, 1) if not free[warp])
+        return self._choose(chain.from_iterable(ways))
 
     def _both_issue(self, places: tuple[int, int], held: int) -> Iterator[int]:
         unit, successors = self._programs[1].places[places[1]]
@@ -269,14 +267,18 @@ class _PairRecursion:
             rest = sooner[ports.after(held, free)]
             row = [both[held], *(wait + both[ports.after(held, wait)] for wait in waits[:free])]
             return row + [free + left for left in rest[1 : max(1, len(waits) - free + 1)]]
-        soonest = self._soonest[ready][own]
-        lasting = {name: cycles[held] for name, cycles in ports.lasting.items()}
-        matters = len(waits)
-        if held and all(soonest.get(name, cycles) >= cycles for name, cycles in lasting.items()):
-            matters = min(matters, max(lasting.values()))  # later no warp finds a port held
+        matters = min(len(waits), self._matters(ready, own, held))
         issued = ports.taken[unit][held]
         row = [both[held], *(self._choose(self._issue(ready, places, wait, issued)) for wait in waits[:matters])]
         return row if matters == len(waits) else row + sooner[0][len(row) :]
+
+    def _matters(self, ready: int, own: int, held: int) -> int:
+        """Return a wait of the other warp from which on no warp finds a port held any more."""
+        soonest = self._soonest[ready][own]
+        lasting = {name: cycles[held] for name, cycles in self._ports.lasting.items()}
+        if held and all(soonest.get(name, cycles) >= cycles for name, cycles in lasting.items()):
+            return max(lasting.values())
+        return MOST_CYCLES
 
     def _issue(self, ready: int, places: tuple[int, int], wait: int, held: int) -> Iterator[int]:
         """Yield the cycles left for each choice, where one warp issues and the other is ready in `wait` >= 1 cycles."""

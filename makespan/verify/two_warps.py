@@ -51,18 +51,31 @@ def _pairs(first: Program, second: Program, alone: set[str], choose: Choose) -> 
         unit, successors = first.places[p]
         steps = [rows[after] for after in successors]
         moved = steps[0] if len(steps) == 1 else list(map(choose, zip(*steps, strict=True)))
-        row = [0] * second.end + [first_alone[p]]
-        for q in range(second.end - 1, -1, -1):
-            other, others = second.places[q]
-            if unit == other and unit in alone:  # only one of them executes, and the adversary chooses which
-                row[q] = 1 + choose((moved[q], choose(row[after] for after in others)))
-            else:
-                row[q] = 1 + (moved[others[0]] if len(others) == 1 else choose(moved[after] for after in others))
-        rows[p] = row
+        rows[p] = _row(second, unit if unit in alone else "", moved, first_alone[p], choose)
         for after in successors:
             if lowest[after] == p and after not in first.starts:
                 rows[after] = []  # no row to come needs it
     return choose(rows[p][q] for p in first.starts for q in second.starts)
+
+
+def _row(second: Program, single: str, moved: list[int], last: int, choose: Choose) -> list[int]:
+    """Return R(p, q) for every q.
+
+    Args:
+        second: the program whose places q are.
+        single: the class of p if it has a single port.
+        moved: the cycles that remain for every q once the first warp has executed.
+        last: R(p, end).
+        choose: the choice of the adversary.
+    """
+    row = [0] * second.end + [last]
+    for q in range(second.end - 1, -1, -1):
+        other, others = second.places[q]
+        if other == single:  # only one of them executes, and the adversary chooses which
+            row[q] = 1 + choose((moved[q], choose(row[after] for after in others)))
+        else:
+            row[q] = 1 + (moved[others[0]] if len(others) == 1 else choose(moved[after] for after in others))
+    return row
 
 
 def _alone(program: Program, choose: Choose) -> list[int]:

@@ -133,17 +133,13 @@ def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
         uppers[ONE_WAVE] = _one_wave(bundle, most_states)
     if (upper := min(uppers.values())) < lower:
         raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
-    gaps = []
-    if lower < claim.lower:
-        gaps.append(f"lower {claim.lower} reported without a witness, re-proved only to {lower}")
-    if upper > claim.upper:
-        gaps.append(f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}")
-    lengths = [upper if bundle.witness is None else lower]
-    if bundle.shortest is not None:
-        lengths.append(gpu_witness.replay(gpu, bundle.shortest))
+    gaps = [f"lower {claim.lower} reported without a witness, re-proved only to {lower}"] * (lower < claim.lower)
+    gaps += [f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"] * (upper > claim.upper)
+    known = upper if bundle.witness is None else lower
+    shortest = known if bundle.shortest is None else min(known, gpu_witness.replay(gpu, bundle.shortest))
     claimed = claim.best_case
-    best_case = None if claimed is None else check_best_case((least_makespan_of_gpu(gpu), min(lengths)), claimed)
-    gaps += best_case_gaps(best_case, claim.best_case)
+    best_case = None if claimed is None else check_best_case((least_makespan_of_gpu(gpu), shortest), claimed)
+    gaps += best_case_gaps(best_case, claimed)
     outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
     reason = "; ".join(gaps) or summary(claim, _HOW[_best_proof(uppers, claim)], has_witness=bundle.witness is not None)
     return Verdict(outcome, reason, claim, lower, tuple(uppers.items()), best_case, UNCHECKED_OF_GPU)

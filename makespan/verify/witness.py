@@ -7,7 +7,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import Machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
-from makespan.verify.machine_form import class_holds, warp_partitions
+from makespan.verify.machine_form import PoolHold, class_holds, warp_partitions
 from makespan.verify.refusal import Refused
 from makespan.verify.sm_execution import RouteStep, Script, SmExecution
 
@@ -37,13 +37,18 @@ def replay(instance: Instance, witness: Schedule) -> int:
         if not floor.begin(cycle) and idle and not warps:
             continue  # nothing can be issued that could not in the cycle before
         idle = not warps
-        if any(a >= b for a, b in pairwise(warps)):
+        if not is_increasing(warps):
             raise Refused(f"witness: cycle {cycle}: the executing warps are not in increasing order")
         floor.execute(cycle, warps)
     floor.begin(witness.makespan)
     if floor.unfinished:
         raise Refused(f"witness: {floor.unfinished} warps have not finished after {witness.makespan} cycles")
     return witness.makespan
+
+
+def is_increasing(numbers: Sequence[int]) -> bool:
+    """Return whether each number is larger than the one before."""
+    return all(a < b for a, b in pairwise(numbers))
 
 
 def _partitions(instance: Instance, witness: Schedule) -> tuple[int, ...]:
@@ -152,9 +157,11 @@ def _uses(
             raise Refused(f"witness: uses of {len(row)} instructions for {len(executed)} of warp {warp}")
         for step, held in zip(executed, row, strict=True):
             known = uses[step.unit]
-            if len(held) != len(known) or not all(
-                0 <= which < len(use.pools) and use.least <= cycles <= use.most
-                for use, (which, cycles) in zip(known, held, strict=False)
-            ):
+            if len(held) != len(known) or not all(map(_is_use, known, held)):
                 raise Refused(f"witness: uses {held} for class {step.unit} of warp {warp}")
     return [[held for held in row if held] for row in chosen]  # of a class without uses the execution asks for none
+
+
+def _is_use(use: PoolHold, held: tuple[int, int]) -> bool:
+    which, cycles = held
+    return 0 <= which < len(use.pools) and use.least <= cycles <= use.most

@@ -22,6 +22,7 @@ from makespan.proof.bounds.pessimistic import Chain, Rivals, rivals_by_group, wa
 from makespan.proof.bounds.thresholds import _ThresholdProof, _ThresholdQuestion
 from makespan.verify import pairs
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
+from makespan.verify.thresholds import MOST_THRESHOLD
 from tests.bounds import test_thresholds as thresholds
 from tests.oracle import brute_force
 
@@ -314,9 +315,9 @@ OUT_OF_RANGE = "a cap is not the mass that pairs may take, or a threshold is out
         ({"caps": (1, 1)}, OUT_OF_RANGE),
         ({"caps": (2, 3)}, OUT_OF_RANGE),
         ({"thresholds": (2, 0)}, OUT_OF_RANGE),
-        ({"thresholds": (pairs.MOST_THRESHOLD + 1, 2)}, OUT_OF_RANGE),
+        ({"thresholds": (MOST_THRESHOLD + 1, 2)}, OUT_OF_RANGE),
         ({"thresholds": ()}, "theorem E needs thresholds for an issue width that could bind"),
-        ({"thresholds": (1, pairs.MOST_THRESHOLD)}, None),
+        ({"thresholds": (1, MOST_THRESHOLD)}, None),
         ({}, None),
     ],
 )
