@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from makespan.host.errors import InputError, Naming
+from makespan.host.errors import InputError, Naming, prefix_errors
 from makespan.kernels.toml_table import count, one_word, text, texts
 from makespan.model.instance import MAX_WARPS
 from makespan.model.machine import Machine, given_latencies
@@ -249,10 +249,8 @@ class QuestionOption:
         if is_flag or isinstance(value, bool) or not isinstance(value, str | int | float):
             wanted = "true or false" if is_flag else "a text or a number"
             raise InputError(f"{self.name} must be {wanted}{' or a list of them' * self.many}, not {value!r:.60}")
-        try:
+        with prefix_errors(self.name):
             return self.form.read(str(value))
-        except InputError as error:
-            raise InputError(f"{self.name}: {error}") from None
 
     def from_toml(self, value: object, folder: Path) -> Any:
         """Read what a table says under the key of this option; names of files start from `folder`.

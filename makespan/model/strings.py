@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from makespan.host.errors import InputError, did_you_mean
+from makespan.host.errors import InputError, did_you_mean, prefix_errors
 from makespan.host.text_file import parse_toml, read_text
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine
@@ -214,7 +214,7 @@ def _unique_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _named_instance(record: _InstanceRecord, where: str) -> NamedInstance:
-    try:
+    with prefix_errors(where):
         machine = Machine.of(record.capacity)
         instance = Instance.merged(
             ((parse_string(string, machine), warps) for string, warps in _strings_of_groups(record)),
@@ -226,8 +226,6 @@ def _named_instance(record: _InstanceRecord, where: str) -> NamedInstance:
         for key, text in (("name", record.name), ("source", record.source)):
             if text is not None:
                 printable(text, key)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
     return NamedInstance(instance, where, record.name, record.makespan, record.source)
 
 

@@ -118,6 +118,15 @@ def test_what_is_not_proven_or_not_said_is_refused_by_name(solve: Runner, tables
     assert len(told.err.splitlines()) == 1
 
 
+def test_an_opcode_that_is_not_known_is_told_with_file_launch_and_line(solve: Runner, tmp_path: Path) -> None:
+    kernel = tmp_path / "odd.ptx"
+    kernel.write_text(VECADD.read_text().replace("add.f32", "odd.f32"))
+    path = solve.written(ROOM, launch("a", 64, 2, SMALL, kernel=kernel))  # type: ignore[attr-defined]
+    told = solve(path, "--sms", 3)
+    assert told.code == 2
+    assert told.err.startswith(f"makespan: {path}: launch a: {kernel}:46:2: unknown opcode 'odd.f32'")
+
+
 def test_what_a_file_of_launches_says_itself_is_no_option(solve: Runner) -> None:
     path = solve.written(ROOM, launch("a", 64, 2, SMALL))  # type: ignore[attr-defined]
     for given in (("--grid", 3), ("--warps", 2), ("--latency", "global=..3"), ("--assignment", "modulo")):

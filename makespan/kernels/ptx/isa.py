@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from makespan.host.errors import InputError, ParseError, UnsupportedError
+from makespan.host.errors import InputError, ParseError, UnsupportedError, prefix_errors
 from makespan.host.text_file import parse_toml, read_text
 from makespan.kernels.ptx.module import Brace, Declaration, PtxInstruction, PtxKernel, declares, names_in
 
@@ -208,10 +208,8 @@ def _check_classes(document: Mapping[str, object], path: Path) -> dict[str, str]
         if not isinstance(letter, str):
             raise InputError(f'{path}: the class of {prefix} must be a letter in quotes, such as "C" or "-"')
     found = {prefix: str(letter) for prefix, letter in document.items()}
-    try:
+    with prefix_errors(str(path)):
         Classes(overrides=found)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     return found
 
 

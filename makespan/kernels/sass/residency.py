@@ -2,7 +2,7 @@
 
 import re
 
-from makespan.host.errors import InputError, MissingInput, MissingInputsError
+from makespan.host.errors import InputError, MissingInput, MissingInputsError, prefix_errors
 from makespan.kernels.sass.module import SassKernel
 from makespan.model.machine.occupancy import Occupancy, SmLimits, occupancy
 
@@ -39,7 +39,7 @@ def residency(
         raise InputError(f"{where} allows blocks of {takes.most_threads} threads at most, not {threads}")
     if missing := missing_shared(kernel, dynamic_shared):
         raise MissingInputsError.of(where, missing)
-    try:
+    with prefix_errors(where):
         room = limits or SmLimits.of_sm(kernel.sm)
         return occupancy(
             room,
@@ -48,8 +48,6 @@ def residency(
             shared_bytes=takes.shared_bytes + (dynamic_shared or 0),
             barriers=takes.barriers,
         )
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def missing_shared(kernel: SassKernel, dynamic_shared: int | None) -> tuple[MissingInput, ...]:

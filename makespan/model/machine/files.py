@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, prefix_errors
 from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
@@ -186,10 +186,8 @@ def read_machine(path: Path) -> MachineFile:
 def _read(file: Path | Traversable, where: str) -> MachineFile:
     text = read_text(file, "machine file", MAX_FILE_BYTES, where=where)
     document = parse_toml(text, "machine file", where)
-    try:
+    with prefix_errors(where):
         return machine_file(document, Path(where).stem)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def machine_file(document: Mapping[str, Any], stem: str) -> MachineFile:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from makespan.host.errors import InputError, did_you_mean
+from makespan.host.errors import InputError, did_you_mean, prefix_errors
 from makespan.host.text_file import named_file, parse_toml, read_text, shipped_files
 from makespan.model.machine.files import machines_for
 from makespan.model.machine.gpu_keys import KEYS, GpuKey, ValueRange, alternatives, listed_key
@@ -294,10 +294,8 @@ def gpu_text(gpu: Gpu) -> str:
 def _read(file: Path | Traversable, where: str, *, rewritten: bool = False) -> Gpu:
     text = read_text(file, "GPU file", MAX_FILE_BYTES, where=where, rewritten=rewritten)
     document = parse_toml(text, "GPU file", where)
-    try:
+    with prefix_errors(where):
         return _parse_gpu(document, Path(where).stem)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _parse_gpu(document: Mapping[str, object], stem: str) -> Gpu:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, cast
 
-from makespan.host.errors import InputError, did_you_mean
+from makespan.host.errors import InputError, did_you_mean, prefix_errors
 from makespan.model.machine.values import (
     ONE_CYCLE,
     OPERATIONS,
@@ -194,10 +194,8 @@ def _range_value(datum: MachineDatum) -> CycleRange:
 
 def _make_at(where: str, make: Callable[..., _T], *given: object) -> _T:
     """Return the value that `make` builds. A message about a wrong one begins with `where`."""
-    try:
+    with prefix_errors(where):
         return make(*given)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
 
 
 def _parse_origin(table: Mapping[str, object], where: str) -> _DatumOrigin:
