@@ -10,7 +10,7 @@ from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.program import Program, ProgramPlace
-from makespan.model.simulate import POLICIES, replay, run, runner
+from makespan.model.simulate import POLICIES, replay, run, runs
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.construct.greedy import longest, schedules
 from tests.effort import Looks
@@ -30,9 +30,9 @@ def test_every_greedy_schedule_is_valid_and_a_lower_bound(instance: Instance) ->
         assert replay(instance, schedule) <= worst
 
 
-@pytest.mark.parametrize("most", [0, runner.SMALL])
+@pytest.mark.parametrize("most", [0, runs.SMALL])
 def test_there_is_a_schedule_even_when_no_time_is_left(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "SMALL", most)
+    monkeypatch.setattr(runs, "SMALL", most)
     limits = Limits()
     limits.interrupt()
     instance = Instance.of("CLLCLL", 4)
@@ -40,7 +40,8 @@ def test_there_is_a_schedule_even_when_no_time_is_left(most: int, monkeypatch: p
     assert longest(instance, limits, enough=1000) == run(instance, "oldest")
 
 
-def test_a_schedule_that_takes_long_is_given_up_at_the_limit() -> None:
+def test_a_schedule_that_takes_long_is_given_up_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SMALL", 10**9)
     ticks = count()
     instance = Instance.of("CLLC" * 500, 4)
     assert schedules(instance, Limits(10, clock=lambda: next(ticks))) == []
@@ -66,21 +67,21 @@ def test_an_optional_place_lengthens_the_path() -> None:
     assert schedules(Instance.of(either, 1), Limits())[0].paths == ((0, 1),)
 
 
-@pytest.mark.parametrize("most", [0, runner.SMALL])
+@pytest.mark.parametrize("most", [0, runs.SMALL])
 def test_a_policy_can_be_worse_than_every_rule(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "SMALL", most)
+    monkeypatch.setattr(runs, "SMALL", most)
     instance = Instance.of("LCLCLC", 6, SUB_PARTITION)
     assert max(schedule.makespan for schedule in schedules(instance, Limits())) == 99
     assert run(instance, "lrr").makespan == 100
     assert solve(instance, backend="certificate", limits=Looks(100)).bounds.lower == 100
 
 
-@pytest.mark.parametrize("most", [0, runner.SMALL])
+@pytest.mark.parametrize("most", [0, runs.SMALL])
 @given(instance=general_barrier_instances())
 @settings(max_examples=40)
 def test_no_policy_takes_longer_than_the_longest_schedule(most: int, instance: Instance) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "SMALL", most)
+        patch.setattr(runs, "SMALL", most)
         found = longest(instance, Limits(), enough=0)
     assert obeys(instance, found)
     assert found.makespan >= max(run(instance, policy).makespan for policy in POLICIES)
@@ -110,7 +111,8 @@ def test_every_partition_starves_its_last_warp() -> None:
     assert made.makespan == brute_force(Instance.of("CCCLLL", 3, Machine.of({"C": 1, "L": 1}))).upper
 
 
-def test_on_a_multiprocessor_limits_and_promises_count_as_well() -> None:
+def test_on_a_multiprocessor_limits_and_promises_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "SMALL", 10**9)
     halves = Machine("halves", (UnitClass("C", 1),), partitions=2, assignment=WarpAssignment.MODULO)
     ticks = count()
     instance = Instance.of("CCCC" * 500, 8, halves)

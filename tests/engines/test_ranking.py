@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Instance
-from makespan.model.machine import Latency, Machine, UnitClass
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.simulate import replay
 from makespan.model.simulate.choices import Choices, choose_routes
-from makespan.model.simulate.policies import SchedulingPolicy, simulate_policies
+from makespan.model.simulate.floor_compiled import LATEST
+from makespan.model.simulate.policies import SchedulingPolicy
 from makespan.model.simulate.runner import Runner
+from makespan.model.simulate.runs import simulate_policies
 from makespan.proof.bounds import closed_form
 from makespan.proof.engines.construct import ranking
-from makespan.proof.engines.construct import ranking_compiled as loops
 from makespan.proof.engines.limits import Limits
 from tests.effort import Looks
-from tests.strategies import general_instances, letters
+from tests.oracle import brute_force
+from tests.strategies import general_instances, letters, multiprocessor_instances
 
 SLOW = Machine("slow", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(10, 10))))
 FORTY = "".join(random.Random(1).choices("CL", k=40))
@@ -46,20 +48,14 @@ class Ranked(SchedulingPolicy):
 def test_a_run_of_a_ranking_is_as_long_as_in_the_plain_simulator(instance: Instance, draw: random.Random) -> None:
     chosen = choose_routes(instance, Choices())
     runner = Runner(instance, chosen)
-    entries = list(range(len(runner.work.letters)))
-    draw.shuffle(entries)
-    order = np.array(entries, dtype=np.int64)
-    ranks = np.argsort(order)
+    ranks = np.array(draw.sample(range(len(runner.work.entries)), len(runner.work.entries)))
     rows = [
-        ranks[first : first + len(own)].tolist() for first, own in zip(runner.work.first, chosen.latencies, strict=True)
+        ranks[first : first + len(own)].tolist()
+        for first, own in zip(runner.state.slots["row"], chosen.latencies, strict=True)
     ]
-    state, log = loops.new_state(runner.work, runner.units, runner.longest), runner.log()
-    with np.errstate(over="ignore"):
-        cycles = loops.run(runner.work, runner.units, loops.PlaceRanking(order, ranks), state, log)
-    assert replay(instance, runner.logged(log, cycles)) == cycles
-    plain = simulate_policies(instance, [Ranked(rows)], chosen)
-    assert plain is not None
-    assert cycles == plain.makespan
+    found = runner.schedule_of(runner.by_ranks(LATEST, ranks))
+    assert replay(instance, found) == found.makespan
+    assert found.makespan == simulate_policies(instance, [Ranked(rows)], chosen).makespan
 
 
 @settings(max_examples=30)
@@ -71,6 +67,14 @@ def test_schedules_get_longer_and_stay_work_conserving(instance: Instance) -> No
     assert lengths == sorted(set(lengths))
     assert 0 < lengths[-1] <= enough
     assert [schedule.cycles for schedule in ranking.climb(instance, Limits(), enough)] == [one.cycles for one in found]
+
+
+@settings(max_examples=30)
+@given(multiprocessor_instances())
+def test_so_do_they_on_a_multiprocessor_with_barriers_and_stay_below_the_worst_case(instance: Instance) -> None:
+    lengths = [replay(instance, schedule) for schedule in ranking.climb(instance, Limits(), 1000)]
+    assert lengths == sorted(set(lengths))
+    assert 0 < lengths[-1] <= brute_force(instance).upper
 
 
 @pytest.mark.parametrize(
@@ -154,6 +158,7 @@ def test_climbing_stops_at_a_limit() -> None:
     assert len(early) == 1 < len(list(ranking.climb(instance, Limits(), 10_000)))
 
 
-def test_climbing_refuses_barriers_between_blocks() -> None:
-    with pytest.raises(UnsupportedError, match="climbing does not know barriers"):
-        list(ranking.climb(Instance.of("C|L", 4, blocks=2), Limits(), 100))
+def test_climbing_refuses_a_promise_of_the_scheduler() -> None:
+    fair = Machine("fair", (UnitClass("C", 1),), scheduler=SchedulerPromise.FAIR)
+    with pytest.raises(UnsupportedError, match="climbing does not know a fair scheduler"):
+        list(ranking.climb(Instance.of("C", 4, fair), Limits(), 100))

@@ -6,7 +6,6 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -27,22 +26,24 @@ from makespan.model.machine import (
 )
 from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
-from makespan.model.simulate import POLICIES, Choices, replay, run, runner
+from makespan.model.simulate import POLICIES, Choices, replay, run
+from makespan.model.simulate import floor_compiled as loops
+from makespan.model.simulate import runs as either_way
 from makespan.model.simulate.choices import ASSIGNMENTS, LATENCIES, PATHS, SplitMix, WarpRoutes, choose_routes, mix_bits
 from makespan.model.simulate.floor import Floor
+from makespan.model.simulate.floor_compiled import FIRST, NONE, first_able, lowest, next_after, next_in, nth, population
 from makespan.model.simulate.policies import (
     FAIR_RULES,
     STARVING_RULES,
-    PolicyRun,
+    PriorityRule,
     RankedPolicy,
     RulePolicy,
-    SchedulingPolicy,
     WitnessPolicy,
     partition_policies,
-    simulate_policies,
+    warps_of_partition,
 )
-from makespan.model.simulate.runner import Runner
-from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
+from makespan.model.simulate.runner import EntryRow, Runner
+from makespan.model.simulate.runs import PolicyRun, simulate_policies
 from makespan.model.simulate.semantics import SmState, WarpIssue, has_finished, next_state, passing_barrier, ready_warps
 from makespan.model.simulate.statistics import statistics
 from makespan.model.strings import parse_string
@@ -63,9 +64,7 @@ import sys
 sys.modules["numba"] = None
 from makespan import Instance, Latency, Machine, UnitClass
 from makespan.model.simulate import POLICIES
-from makespan.model.simulate.policies import FAIR_RULES, STARVING_RULES, RulePolicy
 from makespan.model.simulate.runner import Runner
-from makespan.model.simulate.runner_compiled import NONE, lowest, next_after, next_in, nth, population
 machine = Machine("m", (UnitClass("C", 2), UnitClass("L", 1, 2, Latency(3, 9))), 2)
 ready = Runner(Instance.of("CCL|LCC", 65, machine, blocks=5))
 print(*(ready.makespan(policy) for policy in POLICIES))
@@ -83,13 +82,6 @@ def all_choices() -> st.SearchStrategy[Choices]:
         st.sampled_from(LATENCIES),
         st.sampled_from(ASSIGNMENTS),
     )
-
-
-def plain_run(instance: Instance, policies: Sequence[SchedulingPolicy], chosen: WarpRoutes) -> Schedule:
-    """A run that nothing stops."""
-    schedule = simulate_policies(instance, policies, chosen)
-    assert schedule is not None
-    return schedule
 
 
 @st.composite
@@ -132,18 +124,37 @@ def test_so_does_it_on_a_multiprocessor(policy: str, instance: Instance, choices
 
 
 @settings(max_examples=100)
-@given(st.one_of(general_instances(most_warps=6, most=6), whole_instances()), all_choices(), st.randoms())
+@given(
+    st.one_of(
+        general_instances(most_warps=6, most=6),
+        whole_instances(),
+        multiprocessor_instances(most_warps=6, most=6),
+    ),
+    all_choices(),
+    st.randoms(),
+)
 def test_compiled_runs_are_the_plain_ones(instance: Instance, choices: Choices, chance: random.Random) -> None:
     chosen = choose_routes(instance, choices)
     quick = Runner(instance, chosen)
     for name in POLICIES:
-        schedule = plain_run(instance, partition_policies(instance, name, choices, chosen), chosen)
+        schedule = simulate_policies(instance, partition_policies(instance, name, choices, chosen), chosen)
         assert quick.schedule(name, choices) == schedule
         assert quick.makespan(name, choices) == schedule.makespan == replay(instance, schedule)
     order = chance.sample(range(instance.warps), instance.warps)
-    schedule = plain_run(instance, [RankedPolicy(order)], chosen)
+    partitions = range(instance.machine.partitions)
+    schedule = simulate_policies(instance, [RankedPolicy(order) for _ in partitions], chosen)
     assert quick.ranked_schedule(order) == schedule
     assert quick.ranked(order) == schedule.makespan
+    laggards = [max(warps_of_partition(chosen.partitions, part), default=-1) for part in partitions]
+    apart = Runner(instance, chosen, laggards)
+    for rule in STARVING_RULES:
+
+        def key(row: EntryRow, done: int, _: int, rule: PriorityRule = rule) -> tuple[int, ...]:
+            return rule(0, row.warp, done, row.warp in laggards)
+
+        ranks = apart.ranks(key)
+        schedule = simulate_policies(instance, [RulePolicy(rule, laggards) for _ in partitions], chosen)
+        assert apart.schedule_of(apart.by_ranks(FIRST, ranks)) == schedule
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -155,7 +166,7 @@ def test_a_hundred_warps_in_several_words_of_bits(policy: str, warps: int, group
         Choices("random", seed=5, group_size=group_size),
     )
     chosen = choose_routes(instance, choices)
-    plain = plain_run(instance, partition_policies(instance, policy, choices, chosen), chosen)
+    plain = simulate_policies(instance, partition_policies(instance, policy, choices, chosen), chosen)
     assert Runner(instance, chosen).schedule(policy, choices) == plain
     assert run(instance, policy, choices) == plain
 
@@ -183,15 +194,21 @@ def test_sets_of_slots_in_words_of_bits_are_searched_like_sets() -> None:
         ready = [{n for n in range(64 * words) if chance.random() < 1 / 40} for _ in range(classes)]
         able = sorted(set().union(*(slots for slots, ports in zip(ready, free, strict=True) if ports)))
         bits = [[sum(1 << n % 64 for n in slots if n // 64 == word) for word in range(words)] for slots in ready]
-        given = np.array(bits, dtype=np.uint64), np.array(free)
+        state = Runner(Instance.of("C", 1)).state._replace(
+            ready=np.array(bits, dtype=np.uint64), kinds=np.zeros(classes, loops.KIND)
+        )
+        state.kinds["free"] = [5 + (not ports) for ports in free]
+        state.kinds["ready"] = [len(slots) for slots in ready]
+        given = 5, state, 0, classes
         low, high = sorted(chance.choices([*range(64 * words + 1), 0, 64, 64 * words], k=2))
         last = chance.choice([low - 1, chance.randint(low - 1, high - 1), high - 1])
         inside = [n for n in able if low <= n < high]
         after = [n for n in inside if n > last] + inside
         with np.errstate(over="ignore"):
+            assert first_able(*given) == next(iter(able), NONE)
             assert next_in(*given, low, high) == next(iter(inside), NONE)
             assert next_after(*given, last, low, high) == next(iter(after), NONE)
-            assert [nth(*given, number) for number in range(len(able))] == able
+            assert [nth(*given, 0, number) for number in range(len(able))] == able
 
 
 def test_without_a_compiler_the_same_code_runs_as_it_is() -> None:
@@ -204,23 +221,21 @@ def test_without_a_compiler_the_same_code_runs_as_it_is() -> None:
 def test_small_and_large_instances_take_different_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = Instance.of("CLC", 5)
     plain = run(instance, "gto")
-    monkeypatch.setattr(runner, "SMALL", 0)
-    parts = Machine("parts", (UnitClass("C", 1),), partitions=2)
-    assert run(Instance.of("C", 2, parts), "gto").makespan == 1  # which no compiled code knows
-    monkeypatch.setattr(runner, "simulate_policies", None)
+    monkeypatch.setattr(either_way, "SMALL", 0)
+    monkeypatch.setattr(either_way, "simulate_policies", None)
     assert run(instance, "gto") == plain
 
 
 @pytest.mark.parametrize("small", [0, 10**9])
 def test_the_shortest_and_the_longest_of_all_policies(small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "SMALL", small)
+    monkeypatch.setattr(either_way, "SMALL", small)
     instance = Instance.of("CLLCL", 4)
     cycles = [run(instance, policy).makespan for policy in POLICIES]
-    found = runner.longest_run(instance, choose_routes(instance, Choices()), lambda: False)
+    found = either_way.longest_run(instance, choose_routes(instance, Choices()), lambda: False)
     assert found is not None
-    assert runner.shortest_run(instance).makespan == min(cycles) < max(cycles) == found.makespan
+    assert either_way.shortest_run(instance).makespan == min(cycles) < max(cycles) == found.makespan
     assert replay(instance, found) == max(cycles)
-    assert runner.longest_run(instance, choose_routes(instance, Choices()), lambda: True) is None
+    assert either_way.longest_run(instance, choose_routes(instance, Choices()), lambda: True) is None
     assert (
         simulate_policies(instance, [RankedPolicy(range(4))], choose_routes(instance, Choices()), lambda: True) is None
     )
@@ -340,7 +355,7 @@ def test_two_level_passes_on_while_everybody_waits() -> None:
     instance = Instance.merged([(Program.chain("CC"), 1), (Program.chain("LC"), 1), (Program.chain("C"), 1)], machine)
     choices = Choices(group_size=2)
     chosen = choose_routes(instance, choices)
-    plain = plain_run(instance, partition_policies(instance, "two-level", choices, chosen), chosen)
+    plain = simulate_policies(instance, partition_policies(instance, "two-level", choices, chosen), chosen)
     assert [warp for warps in plain.cycles for warp in warps] == [0, 1, 2, 0, 1]
     assert Runner(instance).schedule("two-level", choices) == plain
 
@@ -433,7 +448,7 @@ def test_the_adversary_repeats_its_witness() -> None:
             for program, path in zip(instance.programs(), witness.paths, strict=True)
         )
         chosen = WarpRoutes(witness.paths, latencies, (0,) * instance.warps)
-        assert plain_run(instance, [WitnessPolicy(witness)], chosen) == witness
+        assert simulate_policies(instance, [WitnessPolicy(witness)], chosen) == witness
 
     repeats()
 
@@ -548,12 +563,11 @@ def test_what_simulators_and_replays_do_not_know_is_refused_by_name() -> None:
     units = UnitClass("C", 1), UnitClass("L", 1)
     delayed = Instance.of(f"CL{DELAY}", 2, Machine("delays", (*units, UnitClass.of_delays(2)), 1))
     fair = Instance.of("C", 1, Machine("fair", units, scheduler=SchedulerPromise.FAIR))
-    parts = Instance.of("C", 2, Machine("parts", units, partitions=2))
     for instance, ask, message in (
         (delayed, lambda one: replay(one, Schedule((), ())), "replay does not know cycles of delay"),
         (delayed, lambda one: run(one, "lrr"), "the simulator does not know cycles of delay"),
         (fair, lambda one: run(one, "lrr"), "the simulator does not know a fair scheduler; leave the promise out"),
-        (parts, Runner, "the compiled simulator does not know 2 partitions"),
+        (fair, Runner, "the compiled simulator does not know a fair scheduler"),
     ):
         with pytest.raises(UnsupportedError, match=message):
             ask(instance)
@@ -566,27 +580,13 @@ def test_a_policy_that_nobody_knows_is_a_key_error() -> None:
 
 def test_an_order_of_warps_is_a_policy() -> None:
     instance = Instance.of("CLLC", 3)
-    assert runner.makespan(instance, [2, 1, 0]) == run(instance, "youngest").makespan
-    assert Runner(instance).ranked_schedule([2, 1, 0]) == run(instance, "youngest")
-    assert [len(kept) for kept in Runner(instance).nothing] == [0, 0]  # compiled code would write into anything else
+    quick = Runner(instance)
+    assert quick.ranked([2, 1, 0]) == run(instance, "youngest").makespan
+    assert quick.ranked_schedule([2, 1, 0]) == run(instance, "youngest")
+    assert [len(kept) for kept in quick.nothing[:3]] == [0, 0, 0]  # compiled code would write into anything else
     for wrong in ([0, 1], [0, 1, 1], [1, 2, 3]):
         with pytest.raises(InputError, match=r"an order of 3 warps has each of 0\.\.2 once"):
-            runner.makespan(instance, wrong)
-
-
-def test_an_order_may_come_with_latencies() -> None:
-    cached = Machine("cached", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(1, 4))))
-    instance = Instance.of("LC", 2, cached)
-    assert runner.makespan(instance, [0, 1]) == 6
-    assert runner.makespan(instance, [0, 1], [(1, 1), (1, 1)]) == 3
-    assert runner.makespan(Instance.of("L|C", 1, cached), [0], [(2, 1)]) == 3  # a barrier has none
-    for wrong, message in (
-        ([(1, 1)], "latencies of 1 warps are given, of 2"),
-        ([(1, 1), (1,)], "warp 1 has 1 latencies for 2 instructions"),
-        ([(1, 1), (5, 1)], r"warp 1 has a latency of 5, which is not in 1\.\.4"),
-    ):
-        with pytest.raises(InputError, match=message):
-            runner.makespan(instance, [0, 1], wrong)
+            quick.ranked(wrong)
 
 
 def test_statistics_of_a_schedule_by_hand() -> None:

@@ -3,6 +3,6 @@
 from makespan.model.simulate.choices import Choices
 from makespan.model.simulate.policies import POLICIES
 from makespan.model.simulate.replay import replay
-from makespan.model.simulate.runner import run, shortest_run
+from makespan.model.simulate.runs import run, shortest_run
 
 __all__ = ["POLICIES", "Choices", "replay", "run", "shortest_run"]

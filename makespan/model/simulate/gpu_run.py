@@ -25,11 +25,11 @@ from makespan.model.simulate.policies import (
     FAIR_RULES,
     POLICIES,
     STARVING_RULES,
-    PolicyRun,
     RulePolicy,
     SchedulingPolicy,
     warps_of_partition,
 )
+from makespan.model.simulate.runs import PolicyRun
 
 DISPATCH = ("round-robin", "least-loaded", "most-loaded", "random")
 """The ways to choose an SM with room for the next block: the next one in turn, the one with the fewest blocks, the one

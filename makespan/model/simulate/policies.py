@@ -1,4 +1,4 @@
-"""Scheduling policies of hardware: their definitions, and their runs.
+"""Scheduling policies of hardware: their definitions.
 
 A ready warp is *able* if all ports and the issue slot that it needs are free. In every cycle, as long as some warp of a
 partition is able, the policy of the partition picks one of these warps, and it issues. A pick takes ports and slots and
@@ -7,21 +7,18 @@ maximal, and every policy is work-conserving, whatever it picks. A run is one sc
 
 Partitions pick in turns. A partition that has taken a shared port goes to the end of the line, from the next cycle on.
 
-A policy has one turn for its partition, not one per class. `makespan.model.simulate.runner` makes the same runs in
-compiled code where no warp runs ahead and the machine has no partitions and resources.
+A policy has one turn for its partition, not one per class. `makespan.model.simulate.runs` runs these definitions, and
+`makespan.model.simulate.runner` makes the same runs in compiled code.
 
 The rules at the end of this module are policies that make bad schedules, for lower bounds on worst cases.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import chain
 
 from makespan.model.instance import Instance
-from makespan.model.machine import Machine
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.choices import Choices, UseChoices, WarpRoutes, policy_draws
-from makespan.model.simulate.floor import Floor, HeldPort
+from makespan.model.simulate.choices import Choices, WarpRoutes, policy_draws
 
 
 class SchedulingPolicy:
@@ -227,8 +224,6 @@ POLICIES: dict[str, Callable[[Sequence[int], Choices, int], SchedulingPolicy]] =
 }
 """Policies by their names on the command line. Each is made for the warps of a partition, in increasing order."""
 
-_ROUNDS_PER_LOOK = 256
-
 
 def partition_policies(instance: Instance, policy: str, choices: Choices, chosen: WarpRoutes) -> list[SchedulingPolicy]:
     """Return the same policy for every partition; the age of a warp is its number on the SM.
@@ -248,111 +243,6 @@ def partition_policies(instance: Instance, policy: str, choices: Choices, chosen
 def warps_of_partition(partitions: Sequence[int], partition: int) -> list[int]:
     """Return the warps of a partition, in increasing order."""
     return [warp for warp, part in enumerate(partitions) if part == partition]
-
-
-def simulate_policies(
-    instance: Instance,
-    policies: Sequence[SchedulingPolicy],
-    chosen: WarpRoutes,
-    stop: Callable[[], bool] = lambda: False,
-) -> Schedule | None:
-    """Return the schedule that the policies of the partitions make on these routes; None if `stop` ends it first."""
-    run = PolicyRun(instance.machine, policies, Floor.of(instance, chosen.paths, chosen.partitions))
-    for warp, taken in enumerate(chosen.latencies):
-        run.put(warp, taken, chosen.uses[warp] if chosen.uses else None)
-    cycles: list[tuple[int, ...]] = []
-    floor, is_new = run.floor, False
-    while True:
-        if len(cycles) % _ROUNDS_PER_LOOK == 0 and stop():
-            return None
-        if (cycle := len(cycles)) in floor.arrivals or cycle in floor.releases:
-            floor.begin(cycle)
-            is_new = True
-        if not floor.unfinished:
-            break
-        issued = sorted(run.picks(cycle)) if is_new and floor.ready else ()
-        cycles.append(tuple(issued))
-        is_new = bool(issued)  # the warps that are left may rank differently in the next cycle
-    return Schedule(
-        tuple(cycles),
-        chosen.paths,
-        () if instance.fixed_latencies else chosen.latencies,
-        chosen.partitions if instance.partition_of_warp is None else (),
-        tuple(tuple(run.used[warp]) for warp in range(instance.warps)) if chosen.uses else (),
-    )
-
-
-class PolicyRun:
-    """The run of policies, one for each partition, on a floor."""
-
-    def __init__(self, machine: Machine, policies: Sequence[SchedulingPolicy], floor: Floor) -> None:
-        self.floor, self._policies = floor, policies
-        self._parts, self._watches = machine.partitions, any(policy.watches for policy in policies)
-        self._line = list(range(self._parts))
-        self._shared = {n for n, pool in enumerate(floor.pools) if self._parts > 1 and pool.partition is None}
-        self._latencies: dict[int, Iterator[int]] = {}
-        self._uses: dict[int, Iterator[UseChoices]] = {}
-        self.used: dict[int, list[UseChoices]] = {}
-        """The uses of the instructions of every warp so far: the resource of each use, and the cycles."""
-
-    def put(self, warp: int, latencies: Iterable[int], uses: Iterable[UseChoices] | None) -> None:
-        """Put a warp on the floor with the times of its instructions, in order.
-
-        None means that there is no choice of uses.
-        """
-        self._latencies[warp] = iter(latencies)
-        if uses is not None:
-            self._uses[warp], self.used[warp] = iter(uses), []
-        for policy in self._policies:
-            policy.put(warp)
-
-    def state(self, cycle: int) -> Hashable:
-        """Return all that the run remembers besides the floor, relative to a cycle."""
-        return tuple(self._line), tuple(policy.state(cycle) for policy in self._policies)
-
-    def picks(self, cycle: int) -> Iterator[int]:
-        """Yield the warps that issue in this cycle, in the order in which they are picked."""
-        ready, fits, parts = self.floor.ready, self.floor.fits, self._parts
-        is_any = self.floor.fitting() is not None
-        if not is_any and not self._watches:
-            return  # the common case where ports are held for long
-        fitting = defaultdict[int, list[int]](list)
-        for kind in ready if is_any else ():
-            if fits(kind):
-                fitting[kind % parts].append(kind)
-        for part, policy in enumerate(self._policies):
-            if part in fitting or policy.watches:
-                waiting = (ready[kind] for kind in ready if kind % parts == part)
-                policy.begin(cycle, chain.from_iterable(waiting))
-        line = [part for part in self._line if part in fitting]
-        while line:
-            served = []
-            for part in line:
-                own = [kind for kind in fitting[part] if kind in ready and fits(kind)]
-                if own:
-                    able = sorted(chain.from_iterable(ready[kind] for kind in own))
-                    yield self._issue(cycle, self._policies[part].pick(able))
-                    served.append(part)  # it may pick again in this cycle
-            line = served  # ports only become scarcer in a cycle: a partition without able warps stays so
-
-    def _issue(self, cycle: int, warp: int) -> int:
-        kind = self.floor.kind(warp)
-        held = self._held(warp, kind) if self._uses else self.floor.kinds[kind].least
-        self.floor.issue(cycle, warp, next(self._latencies[warp]), held)
-        if self._shared and any(pool in self._shared for pool, _ in held):
-            part = kind % self._parts
-            self._line.remove(part)
-            self._line.append(part)  # the next cycle begins with the others
-        return warp
-
-    def _held(self, warp: int, kind: int) -> tuple[HeldPort, ...]:
-        needs, free = self.floor.kinds[kind], self.floor.free
-        used = tuple(
-            (next(which for n in range(len(pools)) if free[pools[which := (first + n) % len(pools)]]), cycles)
-            for pools, (first, cycles) in zip(needs.uses, next(self._uses[warp]), strict=True)
-        )
-        self.used[warp].append(used)
-        return needs.held(used)
 
 
 PriorityRule = Callable[[int, int, int, bool], tuple[int, ...]]

@@ -7,21 +7,27 @@ needs; and a run costs so little that thousands can be tried (docs/theory.md).
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, chain
+from typing import NamedTuple
 
 import numpy as np
 
-from makespan.host.compiled import Ints
-from makespan.model.feature import PROGRAMS, TIMES
+from makespan.host.compiled import Ints, inlined, ints, uncounted
 from makespan.model.instance import Instance, requires
 from makespan.model.schedule import Schedule
-from makespan.model.simulate.choices import Choices, choose_routes
-from makespan.model.simulate.runner import Runner
-from makespan.model.simulate.runner_compiled import IssueLog, WarpRows
-from makespan.proof.engines.construct import ranking_compiled as loops
+from makespan.model.simulate.choices import KNOWS
+from makespan.model.simulate.floor_compiled import (
+    END,
+    LATEST,
+    IssueLog,
+    LoweredWork,
+    PolicyState,
+    RunState,
+    draw,
+    run,
+)
+from makespan.model.simulate.runner import PreparedRun, Runner
 from makespan.proof.engines.limits import Limits
-
-KNOWS = PROGRAMS | TIMES
 
 RankingRule = Callable[[int, int], tuple[int, ...]]
 """(instructions done, equal letters left in the run) -> sort key; the smallest issue first."""
@@ -80,40 +86,32 @@ def load() -> None:
 
 def _climber(instance: Instance, laggard: int | None, rule: RankingRule) -> "_Climber":
     """Return the ranking of a rule, in which the places of `laggard`, a warp, stay behind those of all others."""
-    chosen = choose_routes(instance, Choices())
-    # a path of its own means ranks of its own
-    paths = tuple((*path,) if warp == laggard else path for warp, path in enumerate(chosen.paths))
-    runner = Runner(instance, chosen._replace(paths=paths))
-    letters, first = runner.work.letters.tolist(), runner.work.first.tolist()
-    keys: list[tuple[int, ...]] = []
-    for begin, end in pairwise((*sorted(set(first)), len(letters))):
-        behind = laggard is not None and begin == first[laggard]
-        left = (left for _, run in groupby(letters[begin:end]) for left in range(len(tuple(run)), 0, -1))
-        keys += [(behind, *rule(done, run)) for done, run in enumerate(left)]
-    entries = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-    return _Climber(runner, runner.work, entries, sum(not behind for behind, *_ in keys))
+    runner = Runner(instance, apart=() if laggard is None else (laggard,))
+    ranks = runner.ranks(lambda row, done, run: (row.warp == laggard, *rule(done, run)))
+    movable = sum(row.end + 1 - row.first for row in runner.rows if row.warp != laggard)
+    return _Climber(runner, runner.by_ranks(LATEST, ranks), movable)
 
 
 class _Climber:
-    """A ranking of `work` that gets better: its first `movable` entries do, and stay the first."""
+    """A ranking of entries that gets better: its first `movable` entries do, and stay the first."""
 
-    def __init__(self, runner: Runner, work: WarpRows, entries: Ints, movable: int, patience: int = PATIENCE) -> None:
-        self._runner, self._work, self._movable = runner, work, movable
-        self._kept, self._ranking = entries.copy(), loops.PlaceRanking(entries, np.argsort(entries))
-        self._state = loops.new_state(work, runner.units, runner.longest)
-        self._draws = np.zeros(1, dtype=np.uint64)
-        self._begins = np.unique(work.first)
-        self._lengths = np.diff(self._begins, append=len(work.letters)) - 1
-        issues = int(self._lengths[np.searchsorted(self._begins, work.first)].sum())
+    def __init__(self, runner: Runner, prepared: PreparedRun, movable: int, patience: int = PATIENCE) -> None:
+        self._runner, self._prepared, self._movable = runner, prepared, movable
+        self._ranks = prepared.policy.ranks
+        self._entries, self.kept = np.argsort(self._ranks), np.argsort(self._ranks)
+        ends = np.flatnonzero(prepared.work.entries["kind"] == END).tolist()
+        self._rows = [range(begin, end) for begin, end in zip((0, *(end + 1 for end in ends)), ends, strict=False)]
+        first = prepared.state.slots["row"]
+        issues = int((np.array(ends)[np.searchsorted(ends, first)] - first).sum())
         self._most_vain = patience * movable
-        self._runs = min(max(1, _ISSUES_PER_LOOK // max(1, issues)), self._most_vain)
+        self.runs = min(max(1, _ISSUES_PER_LOOK // max(1, issues)), self._most_vain)
         self._vain = 0
-        self.makespan = self._run(runner.nothing)
+        self.makespan = runner.run(prepared)
 
     def steps(self, limits: Limits) -> Iterator[None]:
         """Climb, first on parts of long paths, which overlap; yield at the beginning and after every step."""
         yield
-        length = int(self._lengths.max())
+        length = max(map(len, self._rows))
         for low in (*range(0, length, PART), *range(-PART // 2, length, PART)) if length > PART else ():
             self._climb_part(max(0, low), low + PART, limits)
             yield
@@ -122,55 +120,86 @@ class _Climber:
 
     def climb(self) -> bool:
         """Try some more rankings; return False once there is no hope of a better one."""
-        before, runner = self.makespan, self._runner
+        before, runner, (policy, work, state, _) = self.makespan, self._runner, self._prepared
+        trial = TrialRanking(self._entries, self.kept, self._movable)
         with np.errstate(over="ignore"):  # without a compiler: random numbers and bits wrap around on purpose
-            self.makespan = int(
-                loops.climb(
-                    self._work,
-                    runner.units,
-                    self._ranking,
-                    self._movable,
-                    self._kept,
-                    self._state,
-                    runner.nothing,
-                    self._draws,
-                    self._runs,
-                    before,
-                )
-            )
-        self._vain = self._vain + self._runs if self.makespan == before else 0
+            self.makespan = int(climb_ranking(policy, work, state, runner.nothing, trial, self.runs, before))
+        self._vain = self._vain + self.runs if self.makespan == before else 0
         return self._vain < self._most_vain
 
     def _climb_part(self, low: int, high: int, limits: Limits) -> None:
         """Climb as if the paths had only instructions `low` .. `high` - 1; keep it if the whole is no shorter."""
-        work, (entries, ranks) = self._work, self._ranking
-        rows = [
-            [*range(begin + min(low, length), begin + min(high, length)), begin + length]
-            for begin, length in zip(self._begins.tolist(), self._lengths.tolist(), strict=True)
-        ]
-        origins = np.array(list(chain.from_iterable(rows)), dtype=np.int64)
-        firsts = np.array(list(accumulate(map(len, rows[:-1]), initial=0)), dtype=np.int64)
-        first = firsts[np.searchsorted(self._begins, work.first)]
+        work, entries, ranks = self._prepared.work, self._entries, self._ranks
+        parts = [[*row[low:high], row.stop] for row in self._rows]
+        origins = ints(chain.from_iterable(parts))
+        begins = ints(accumulate(map(len, parts[:-1]), initial=0))
+        rows = begins[np.searchsorted([row.start for row in self._rows], self._prepared.state.slots["row"])]
         places = np.sort(ranks[origins])
-        short = WarpRows(work.letters[origins], work.latencies[origins], first, work.block)
-        movable = int((places < self._movable).sum())
-        part = _Climber(self._runner, short, np.argsort(ranks[origins]), movable, PATIENCE_FOR_PARTS)
+        own = np.searchsorted(places, ranks[origins])
+        short = self._runner.by_ranks(LATEST, own, work._replace(entries=work.entries[origins]), rows)
+        part = _Climber(self._runner, short, int((places < self._movable).sum()), PATIENCE_FOR_PARTS)
         while not limits.expired and part.climb():
             pass
-        entries[places] = origins[part._kept]
+        entries[places] = origins[part.kept]
         ranks[entries[places]] = places
-        found = self._run(self._runner.nothing)
+        found = self._runner.run(self._prepared)
         if found >= self.makespan:  # equal ones too: a plateau is crossed step by step
-            self.makespan, self._kept[:] = found, entries
+            self.makespan, self.kept[:] = found, entries
         else:
-            entries[:] = self._kept
+            entries[:] = self.kept
             ranks[entries] = np.arange(len(entries))
 
     def schedule(self) -> Schedule:
         """Return the run of the best ranking."""
-        log = self._runner.log()
-        return self._runner.logged(log, self._run(log))
+        return self._runner.schedule_of(self._prepared)
 
-    def _run(self, log: IssueLog) -> int:
-        with np.errstate(over="ignore"):
-            return int(loops.run(self._work, self._runner.units, self._ranking, self._state, log))
+
+class TrialRanking(NamedTuple):
+    """The entry of every rank, the same of the best ranking so far, and how many ranks from 0 on may change."""
+
+    entries: Ints
+    kept: Ints
+    movable: int
+
+
+@inlined
+def place(ranking: TrialRanking, ranks: Ints, entry: int, to: int) -> None:
+    """Give an entry a rank, and those in between the one next to theirs."""
+    at = ranks[entry]
+    step = 1 if to > at else -1
+    while at != to:
+        moved = ranking.entries[at + step]
+        ranking.entries[at], ranks[moved] = moved, at
+        at += step
+    ranking.entries[to], ranks[entry] = entry, to
+
+
+@uncounted
+def climb_ranking(
+    policy: PolicyState,
+    work: LoweredWork,
+    state: RunState,
+    nothing: IssueLog,
+    ranking: TrialRanking,
+    runs: int,
+    best: int,
+) -> int:
+    """Return the makespan of the longest of several runs, the first of which is known to take `best` cycles.
+
+    Each gives one to four of the entries that may move ranks of others, and is what the next one begins with if it is
+    no shorter. The entries of the ranking are those that are kept, before and after.
+    """
+    entries, kept, ranks = ranking.entries, ranking.kept, policy.ranks
+    for _ in range(runs):
+        for _ in range(1 << draw(policy.draws, 0, 3)):
+            moved = kept[draw(policy.draws, 0, ranking.movable)]
+            place(ranking, ranks, moved, draw(policy.draws, 0, ranking.movable))
+        found = run(policy, work, state, nothing)
+        # a worse ranking is undone, entry by entry
+        for rank in range(ranking.movable):
+            if found >= best:
+                kept[rank] = entries[rank]
+            else:
+                entries[rank], ranks[kept[rank]] = kept[rank], rank
+        best = max(best, found)
+    return best
