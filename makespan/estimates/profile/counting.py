@@ -1,10 +1,10 @@
 """From a kernel and its launch to the profile that estimators read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from makespan.estimates.profile.accesses import UNKNOWN_ADDRESS, AccessCounts, Accesses
+from makespan.estimates.profile.accesses import UNKNOWN_ADDRESS, Accesses
 from makespan.estimates.profile.exact import ExactCounts, TooManyError, UndecidedError, exact_counts
 from makespan.estimates.profile.lanes import lane_offsets
 from makespan.estimates.profile.launched import Launched
@@ -61,24 +61,14 @@ def profile(
             raise InputError(f"{name} must be at least {least}, not {value}")
     if warp_size > MAX_WARP_SIZE:
         raise InputError(f"warp size must be at most {MAX_WARP_SIZE}, a whole block, not {warp_size}")
-    found = launched.flow
-    counts = _CountedKernel(launched, coalescing or Coalescing(), warp_size).counts()
-    _refuse_unknown_calls(found, counts.instructions)
-    shared_bytes = resources.shared_bytes if resources else declared_shared_bytes(found.kernel)
-    return KernelProfile(
-        kernel=kernel.name,
-        file=kernel.source,
-        threads_per_block=launched.threads,
-        blocks=launched.blocks,
-        warp_size=warp_size,
-        instructions=counts.instructions,
-        memory=counts.memory,
-        is_exact=bool(counts.classes),
-        warp_classes=counts.classes,
+    counted = _CountedKernel(launched, coalescing or Coalescing(), warp_size).counts()
+    _refuse_unknown_calls(launched.flow, counted.instructions)
+    shared_bytes = resources.shared_bytes if resources else declared_shared_bytes(launched.flow.kernel)
+    return replace(
+        counted,
         registers=registers if registers is not None else resources.registers if resources else None,
         shared_bytes=shared_bytes + dynamic_shared_bytes,
         spill_bytes=resources.spill_bytes if resources else None,
-        notes=counts.notes,
     )
 
 
@@ -90,16 +80,6 @@ def _refuse_unknown_calls(found: PtxFlow, instructions: Sequence[InstructionCoun
                 f"{found.kernel.file}:{instruction.line}: `{instruction}` calls what has no body in this file, and its"
                 " instructions cannot be counted; have the function compiled into it"
             )
-
-
-@dataclass(frozen=True, slots=True)
-class _CodeCounts:
-    """The parts of a profile that come from the code."""
-
-    instructions: tuple[InstructionCount, ...]
-    memory: tuple[MemoryOperation, ...]
-    classes: tuple[WarpClass, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +104,7 @@ class _CountedKernel:
         """Return the kernel with probes; None where calls or indirect branches keep it from being followed."""
         return insert_probes(self.flow, self.launched.launch) if self.flow.is_plain else None
 
-    def counts(self) -> _CodeCounts:
+    def counts(self) -> KernelProfile:
         """Return exact counts if the launch decides every branch, else those of the structure."""
         if self.probed is None:
             return self._structural("calls and indirect branches are not followed thread by thread")
@@ -139,7 +119,7 @@ class _CountedKernel:
     def _executed(self, found: Probed, *, with_addresses: bool) -> ExactCounts:
         return exact_counts(found, self.launched.launch, self.coalescing, self.warp_size, with_addresses=with_addresses)
 
-    def _exact(self, exact: ExactCounts) -> _CodeCounts:
+    def _exact(self, exact: ExactCounts) -> KernelProfile:
         warps = sum(one.warps for one in exact.classes)
         per_block = [
             sum(one.warps * one.executions[block] for one in exact.classes) / warps for block in range(self.flow.exit)
@@ -152,7 +132,7 @@ class _CountedKernel:
         per_number = [WarpClass(one.warps, tuple(one.executions[b] for b in self.numbered)) for one in exact.classes]
         return self._counts(per_block, exact, [] if exact.shared_ways else per_number, after=tuple(shared))
 
-    def _structural(self, why: str) -> _CodeCounts:
+    def _structural(self, why: str) -> KernelProfile:
         launched = self.launched
         divergent = launched.branching - launched.uniform
         structure = Structure(self.flow, launched.nest, launched.infos(), divergent, self._decided())
@@ -168,11 +148,11 @@ class _CountedKernel:
         *,
         before: tuple[str, ...] = (),
         after: tuple[str, ...] = (),
-    ) -> _CodeCounts:
-        launched, known, file = self.launched, self.probed, self.flow.kernel.file
+    ) -> KernelProfile:
+        launched, known, kernel = self.launched, self.probed, self.launched.kernel
         often = [per_block[block] for block in self.numbered]
         instructions = (
-            InstructionCount(i.line, str(i), i.opcode, kind(i, file), executions)
+            InstructionCount(i.line, str(i), i.opcode, kind(i, kernel.file), executions)
             for i, executions in zip(self.flow.code, often, strict=True)
         )
         warps = -(-launched.threads // self.warp_size) * launched.blocks
@@ -180,10 +160,20 @@ class _CountedKernel:
         accesses = Accesses(self.flow, offsets, self.coalescing, self.warp_size, launched.threads, warps)
         # an access that was looked at and has no count had no lane enabled
         idle = exact.watched if exact else frozenset[int]()
-        counted: AccessCounts = exact.accesses if exact else {}
         executions = {number: 0.0 if number in idle else mean for number, mean in enumerate(often)}
-        memory = tuple(accesses.operations(executions, counted))
-        return _CodeCounts(tuple(instructions), memory, tuple(classes), (*before, *self._notes(memory), *after))
+        memory = tuple(accesses.operations(executions, exact.accesses if exact else {}))
+        return KernelProfile(
+            kernel=kernel.name,
+            file=kernel.source,
+            threads_per_block=launched.threads,
+            blocks=launched.blocks,
+            warp_size=self.warp_size,
+            instructions=tuple(instructions),
+            memory=memory,
+            is_exact=bool(classes),
+            warp_classes=tuple(classes),
+            notes=(*before, *self._notes(memory), *after),
+        )
 
     def _decided(self) -> Mapping[int, int]:
         warps = self.launched.launch.warps_per_block or 0

@@ -1,7 +1,6 @@
 """Registers and shared memory of a kernel: from its declarations, and from what `ptxas -v` says."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,24 +72,15 @@ def declared_shared_bytes(kernel: PtxKernel) -> int:
     Raises:
         InputError: a declaration whose size cannot be read.
     """
-    mentioned = {
-        name
-        for s in kernel.statements
-        if isinstance(s, PtxInstruction)
-        for text in s.operands
-        for name in names_in(text)
-    }
+    operands = (text for s in kernel.statements if isinstance(s, PtxInstruction) for text in s.operands)
+    mentioned = {name for text in operands for name in names_in(text)}
+    declared = (*kernel.variables, *(s for s in kernel.statements if isinstance(s, Declaration)))
     end = 0
-    for declaration in _shared_variables(kernel):
-        if any(name in mentioned for name, _ in declaration.names):
+    for declaration in declared:
+        if declaration.space == ".shared" and any(name in mentioned for name, _ in declaration.names):
             size, alignment = _size(declaration, kernel)
             end = -(-end // alignment) * alignment + size  # rounded up to its alignment
     return end
-
-
-def _shared_variables(kernel: PtxKernel) -> Iterator[Declaration]:
-    several = (*kernel.variables, *(s for s in kernel.statements if isinstance(s, Declaration)))
-    return (declaration for declaration in several if declaration.space == ".shared")
 
 
 def _size(declaration: Declaration, kernel: PtxKernel) -> tuple[int, int]:

@@ -95,10 +95,10 @@ class KernelProfile:
         memory: accesses with an address; one instruction has two entries where some executions are coalesced.
         is_exact: whether the launch decides every branch, so that the counts are those of the launch itself.
         warp_classes: exact counts by warp; empty unless `is_exact`.
+        notes: what the counts assume.
         registers: per thread; None unless given or read from `ptxas -v`.
         shared_bytes: per block, declared and dynamic.
         spill_bytes: moved by spilled registers of a thread, which the counts do not have; None if not known.
-        notes: what the counts assume.
     """
 
     kernel: str
@@ -110,10 +110,10 @@ class KernelProfile:
     memory: tuple[MemoryOperation, ...]
     is_exact: bool
     warp_classes: tuple[WarpClass, ...]
-    registers: int | None
-    shared_bytes: int
-    spill_bytes: int | None
     notes: tuple[str, ...]
+    registers: int | None = None
+    shared_bytes: int = 0
+    spill_bytes: int | None = None
 
     @property
     def warps_per_block(self) -> int:
