@@ -9,6 +9,7 @@ import pytest
 from makespan.estimates.commands import cost_table
 from makespan.estimates.opencl_cost_table import table as tables
 from makespan.estimates.opencl_cost_table.device import VirtualOpenClDevice
+from makespan.estimates.opencl_cost_table.suite import Plan, points
 from makespan.host.errors import MeasurementError
 from tests.command import Runner
 
@@ -179,11 +180,16 @@ def test_an_interrupted_suite_keeps_its_points_and_goes_on(
     assert done.code == 130
     assert "interrupted: 82 points are in" in done.err  # and 32 of them are transfers
     assert not path.exists()
-    assert len(json.loads((tmp_path / "mine.points.json").read_text())["points"]) == 82
+    kept = json.loads((tmp_path / "mine.points.json").read_text())["points"]
+    assert len(kept) == 82
     done = microbench(*command)
     assert done.code == 0
     assert "82 points are known from" in done.err
     assert path.exists()
+    whole, plan = json.loads((tmp_path / "mine.points.json").read_text())["points"], Plan(quick=True)
+    assert list(whole) == [point.key for point in points(VirtualOpenClDevice(tables.find("rmbp-gt650m")), plan)]
+    assert {key: whole[key] for key in kept} == kept
+    assert next(calls) == 51 + len(whole) - len(kept)  # nothing was measured twice
 
 
 def test_a_second_interrupt_while_the_points_are_saved_loses_none(

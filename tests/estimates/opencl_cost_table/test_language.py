@@ -95,40 +95,37 @@ def test_reads_can_be_priced_alike() -> None:
     assert found["GLOBAL_READ"] == found["COMPLEX_GLOBAL_READ"] == 0
 
 
+NARROW = Array("matrix", Type.FLOAT, (256, 256))
+INDEXED = Array("matrix", Type.INT, (512, 512))
+CONSTANT, INTERVAL, CONTINUOUS, COMPLEX = (
+    AccessKind.CONSTANT, AccessKind.INTERVAL, AccessKind.CONTINUOUS, AccessKind.COMPLEX
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("body", "access"),
+    ("body", "access", "array", "interval"),
     [
-        ("matrix[1 % HEIGHT, 1 % WIDTH]", AccessKind.CONSTANT),
-        ("matrix[x - x, 7]", AccessKind.CONSTANT),
-        ("matrix[3, y % 16]", AccessKind.INTERVAL),
-        ("matrix[0, y]", AccessKind.INTERVAL),
-        ("matrix[x,y]", AccessKind.CONTINUOUS),
-        ("matrix[x, y + 1]", AccessKind.CONTINUOUS),
-        ("matrix[x % HEIGHT, y % WIDTH]", AccessKind.CONTINUOUS),
-        ("matrix[2*x - x, y]", AccessKind.CONTINUOUS),
-        ("matrix[y % HEIGHT, x % WIDTH]", AccessKind.COMPLEX),
-        ("matrix[x % 16, 3]", AccessKind.COMPLEX),
-        ("matrix[x, y % 4095]", AccessKind.COMPLEX),
-        ("matrix[x, y/2]", AccessKind.COMPLEX),
-        ("matrix[x, -y]", AccessKind.COMPLEX),
+        ("matrix[1 % HEIGHT, 1 % WIDTH]", CONSTANT, MATRIX, KIB_16),
+        ("matrix[x - x, 7]", CONSTANT, MATRIX, KIB_16),
+        ("matrix[3, y % 16]", INTERVAL, MATRIX, KIB_16),
+        ("matrix[0, y]", INTERVAL, MATRIX, KIB_16),
+        ("matrix[x % 16, 3]", INTERVAL, NARROW, KIB_16),
+        ("matrix[x % 16, 3]", COMPLEX, NARROW, 15 * 256 * 4 + 3),  # bytes 12 .. 15375 are touched
+        ("matrix[x,y]", CONTINUOUS, MATRIX, KIB_16),
+        ("matrix[x, y + 1]", CONTINUOUS, MATRIX, KIB_16),
+        ("matrix[x % HEIGHT, y % WIDTH]", CONTINUOUS, MATRIX, KIB_16),
+        ("matrix[2*x - x, y]", CONTINUOUS, MATRIX, KIB_16),
+        ("matrix[y % HEIGHT, x % WIDTH]", COMPLEX, MATRIX, KIB_16),
+        ("matrix[x % 16, 3]", COMPLEX, MATRIX, KIB_16),
+        ("matrix[x, y % 4095]", COMPLEX, MATRIX, KIB_16),
+        ("matrix[x, y/2]", COMPLEX, MATRIX, KIB_16),
+        ("matrix[x, -y]", COMPLEX, MATRIX, KIB_16),
+        ("matrix[matrix[x,y], y]", COMPLEX, INDEXED, KIB_16),
     ],
 )
-def test_classes_of_reads(body: str, access: AccessKind) -> None:
-    found = parsed(body)
-    assert classify(found.body, found, KIB_16) is access
-
-
-def test_few_rows_of_a_narrow_matrix_lie_within_an_interval() -> None:
-    narrow = Array("matrix", Type.FLOAT, (256, 256))
-    found = parsed("matrix[x % 16, 3]", narrow)
-    assert classify(found.body, found, KIB_16) is AccessKind.INTERVAL
-    assert classify(found.body, found, 15 * 256 * 4 + 3) is AccessKind.COMPLEX  # bytes 12 .. 15375 are touched
-
-
-def test_an_index_that_was_read_is_complex() -> None:
-    ints = Array("m", Type.INT, (512, 512))
-    found = parsed("m[m[x,y], y]", ints)
-    assert classify(found.body, found, KIB_16) is AccessKind.COMPLEX
+def test_classes_of_reads(body: str, access: AccessKind, array: Array, interval: int) -> None:
+    found = parsed(body, array)
+    assert classify(found.body, found, interval) is access
 
 
 @pytest.mark.parametrize(

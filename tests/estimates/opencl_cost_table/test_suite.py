@@ -15,14 +15,12 @@ from makespan.estimates.opencl_cost_table import fits, points_file
 from makespan.estimates.opencl_cost_table import table as tables
 from makespan.estimates.opencl_cost_table.device import (
     MOST,
-    Benchmark,
     Measurement,
-    TimedRun,
     VirtualOpenClDevice,
     repeat_run,
     summary,
 )
-from makespan.estimates.opencl_cost_table.suite import Plan, groups, measure, points, tabulate
+from makespan.estimates.opencl_cost_table.suite import Plan, groups, measure, tabulate
 from makespan.estimates.opencl_cost_table.table import LinearCost, OpenClCostTable, OperationCost, Saturation
 from makespan.host.errors import InputError, MeasurementError
 
@@ -244,34 +242,6 @@ def test_plans() -> None:
     assert groups(1000)[-1] == 512
     with pytest.raises(InputError, match="--rel-tol 0: a part of the mean"):
         Plan(tolerance=0)
-
-
-class Stopping(VirtualOpenClDevice):
-    """Goes away after so many kernels."""
-
-    left = 100
-
-    def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
-        self.left -= 1
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return super().benchmark(kernel, work_items, group)
-
-
-def test_an_interrupted_suite_goes_on_with_the_points_it_has(tmp_path: Path) -> None:
-    device, plan, path = Stopping(HIDDEN), Plan(quick=True), tmp_path / "t.points.json"
-    kept: dict[str, Measurement] = {}
-    with pytest.raises(KeyboardInterrupt):
-        measure(device, plan, kept=kept.__setitem__)
-    assert len(kept) == 100 + 32  # kernels and transfers
-    path.write_text(points_file.text(device, plan, kept, is_complete=False))
-    known = points_file.read_points(path, device, plan)
-    assert known == kept
-    device.left = len(points(device, plan)) - len(kept)
-    whole = measure(device, plan, known=known)
-    assert device.left == 0  # nothing was measured twice
-    assert list(whole) == [point.key for point in points(device, plan)]
-    assert {key: whole[key] for key in kept} == kept
 
 
 def test_points_of_something_else_are_not_mixed_in(tmp_path: Path) -> None:

@@ -52,39 +52,14 @@ def served(addresses: list[int], lane_bytes: int, rule: Coalescing, lanes: int =
         ([4 * k for k in range(9)], 4, (1, True), (1, True), (2, True)),
         ([4 * k for k in range(16)] + [64 + 4 * k for k in range(1, 17)], 4, (17, False), (2, False), (5, False)),
         ([0], 4, (1, True), (1, True), (1, True)),
-    ],
-    ids=[
-        "row",
-        "half-off",
-        "shifted",
-        "double",
-        "float4",
-        "x33",
-        "x2",
-        "same",
-        "back",
-        "bytes",
-        "straddling",
-        "9",
-        "one-half",
-        "1",
+        ([], 4, (0, True), (0, True), (0, True)),
     ],
 )
 def test_rules_by_hand(
-    addresses: list[int],
-    lane_bytes: int,
-    cc10: tuple[int, bool],
-    wide: tuple[int, bool],
-    sectors: tuple[int, bool],
+    addresses: list[int], lane_bytes: int, cc10: tuple[int, bool], wide: tuple[int, bool], sectors: tuple[int, bool]
 ) -> None:
-    assert served(addresses, lane_bytes, CC10) == cc10
-    assert served(addresses, lane_bytes, WIDE) == wide
-    assert served(addresses, lane_bytes, SECTORS) == sectors
-
-
-def test_a_warp_without_active_lanes_has_no_transaction() -> None:
-    for rule in (CC10, WIDE, SECTORS):
-        assert served([], 4, rule) == (0, True)
+    found = [served(addresses, lane_bytes, rule) for rule in (CC10, WIDE, SECTORS)]
+    assert found == [cc10, wide, sectors]
 
 
 def test_wavefronts_of_64_lanes() -> None:
@@ -145,12 +120,9 @@ def test_claimed_distances_are_those_of_the_true_addresses(case: Case) -> None:
 
 
 def test_claims_are_made_for_most_kernels_without_any_parameter() -> None:
-    claimed = 0
-    for case in CASES:
-        if case.is_here:
-            offsets = offsets_of(ptx.read(case.path), case.kernel, Launch(case.block, case.grid))
-            claimed += bool(offsets)
-    assert claimed >= 25
+    here = (case for case in CASES if case.is_here)
+    claims = (offsets_of(ptx.read(case.path), case.kernel, Launch(case.block, case.grid)) for case in here)
+    assert sum(map(bool, claims)) >= 25
 
 
 def test_random_kernels_have_the_distances_that_are_claimed() -> None:
@@ -233,25 +205,6 @@ PITCH = "mad.lo.u32 %r8, %r2, %r0, %r1; add.u32 %r9, %r8, 0;"
         ("mov.u32 %r9, %r1; IF @%p0 bra.uni E; add.u32 %r9, %r9, 64; E:", (64, 1, 1), 0, (1, True, False)),
         ("mov.u32 %r9, %r1; IF @%p0 add.u32 %r9, %r9, 64;", (64, 1, 1), 0, (32, False, False)),
     ],
-    ids=[
-        "row",
-        "+4",
-        "48",
-        "x33",
-        "x2",
-        "block",
-        "warp",
-        "fold",
-        "pitch-32",
-        "pitch-16",
-        "base",
-        "times-n",
-        "back",
-        "back+1",
-        "parted",
-        "together",
-        "guarded",
-    ],
 )
 def test_addresses_of_lanes_without_parameters(
     body: str, block: tuple[int, int, int], offset: int, expected: tuple[float, bool, bool]
@@ -272,7 +225,6 @@ def test_addresses_of_lanes_without_parameters(
         ("mul.lo.u32 %r8, %r1, 16; cvt.sat.u8.u32 %h0, %r8; cvt.u32.u16 %r9, %h0;", 32),
         ("sub.u32 %r8, %r1, 8; and.b32 %r9, %r8, 63;", 2),
     ],
-    ids=["u8", "b16", "u32", "u16", "u16-unknown", "u16-block", "saturated", "below-0"],
 )
 def test_numbers_of_few_bits_wrap_around(body: str, transactions: int) -> None:
     assert access(body).transactions == transactions

@@ -184,13 +184,15 @@ def test_a_loop_that_only_has_a_maximum_runs_it_with_a_note() -> None:
     assert any(f"loop {label} is taken to run its maximum, at most 3 iterations" in note for note in found.notes)
 
 
-STRUCTURE = """
+HEAD = """
 .version 8.0
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u32 n)
 {
     .reg .u32 %r<9>; .reg .pred %p<4>; .reg .u64 %a<4>;
+"""
+STRUCTURE = f"""{HEAD.rstrip()}
     ld.param.u64 %a0, [out];
     ld.param.u32 %r0, [n];
     mov.u32 %r1, %tid.x;
@@ -207,7 +209,7 @@ JOIN:
     add.u64 %a2, %a0, %a1;
     st.global.u32 [%a2], %r2;
     ret;
-}
+}}
 """
 
 
@@ -239,13 +241,7 @@ def test_lanes_that_wrote_an_index_on_different_ways_have_no_known_distance() ->
     assert "not base + known distances" in store.reason
 
 
-LOOP = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u32 n)
-{
-    .reg .u32 %r<9>; .reg .pred %p<4>;
+LOOP = f"""{HEAD.rstrip()}
     ld.param.u32 %r0, [n];
     mov.u32 %r1, 0;
 L:
@@ -260,7 +256,7 @@ M:
     bra.uni L;
 E:
     ret;
-}
+}}
 """
 
 
@@ -278,13 +274,7 @@ def test_a_loop_that_tests_first_runs_its_test_once_more_than_its_body(iteration
     assert [i.executions for i in executed.instructions[:6]] == [i.executions for i in found.instructions[:6]]
 
 
-SHARED_WAY = """
-.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u64 out)
-{
-    .reg .u32 %r<9>; .reg .pred %p<4>; .reg .u64 %a<4>;
+SHARED_WAY = f"""{HEAD.rstrip()}
     mov.u32 %r1, %tid.x;
     setp.lt.u32 %p0, %r1, 5;
     @%p0 bra BOTH;
@@ -295,14 +285,14 @@ BOTH:
     add.u32 %r2, %r1, 1;
 END:
     ret;
-}
+}}
 """
 
 
 def test_code_that_both_sides_share_before_lanes_meet_is_not_called_exact() -> None:
     module = ptx.parse(SHARED_WAY, "k.ptx")
     found = profile(module.kernel(), Launch((32, 1, 1), (1, 1, 1)))
-    truth = executed(module, "k", (32, 1, 1), (1, 1, 1), [np.zeros(4, np.int32)])
+    truth = executed(module, "k", (32, 1, 1), (1, 1, 1), [np.zeros(4, np.int32), 0])
     at = next(number for number, i in enumerate(found.instructions) if i.opcode == "add.u32")
     assert truth.warps[0][at] == 2  # once for the lanes of each branch
     assert (found.instructions[at].executions, found.is_exact, found.warp_classes) == (1, False, ())
@@ -398,50 +388,38 @@ def test_no_method_estimates_what_it_cannot_count(
 # ---- classes of instructions
 
 
-@pytest.mark.parametrize(
-    ("opcode", "expected"),
-    [
-        ("add.f32", InstructionKind.F32),
-        ("fma.rn.f64", InstructionKind.F64),
-        ("add.s32", InstructionKind.I32),
-        ("add.s64", InstructionKind.I64),
-        ("mul.wide.s32", InstructionKind.I32_MUL),
-        ("mul.lo.s64", InstructionKind.I64_MUL),
-        ("mad.lo.s32", InstructionKind.I32_MUL),
-        ("div.rn.f32", InstructionKind.F32_DIV),
-        ("div.rn.f64", InstructionKind.F64),
-        ("div.s32", InstructionKind.INT_DIV),
-        ("rem.u64", InstructionKind.INT_DIV),
-        ("sin.approx.f32", InstructionKind.SFU),
-        ("sqrt.rn.f64", InstructionKind.F64),
-        ("shl.b32", InstructionKind.SHIFT),
-        ("and.pred", InstructionKind.SETP),
-        ("and.b64", InstructionKind.I64),
-        ("setp.lt.s32", InstructionKind.SETP),
-        ("selp.f32", InstructionKind.SETP),
-        ("cvt.rn.f32.s32", InstructionKind.CVT),
-        ("cvta.to.global.u64", InstructionKind.MOV),
-        ("ld.global.nc.v4.f32", InstructionKind.GLOBAL),
-        ("ld.f32", InstructionKind.GLOBAL),
-        ("ld.shared::cta.f32", InstructionKind.SHARED),
-        ("atom.shared.add.u32", InstructionKind.SHARED),
-        ("ld.param.u64", InstructionKind.PARAM),
-        ("ld.const.f32", InstructionKind.CONST),
-        ("bar.sync", InstructionKind.BAR),
-        ("barrier.sync", InstructionKind.BAR),
-        ("bar.warp.sync", InstructionKind.WARP),
-        ("membar.gl", InstructionKind.OTHER),
-        ("fma.rn.f16x2", InstructionKind.F16),
-        ("add.s16", InstructionKind.I32),
-        ("mul.wide.u16", InstructionKind.I32_MUL),
-        ("fma.rn.bf16", InstructionKind.F16),
-        ("shfl.sync.down.b32", InstructionKind.WARP),
-        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", InstructionKind.MATRIX),
-        ("ret", InstructionKind.BRA),
-    ],
-)
-def test_the_class_of_an_opcode(opcode: str, expected: InstructionKind) -> None:
-    assert kind(PtxInstruction(opcode), "k.ptx") is expected
+KINDS = """
+f16: fma.rn.f16x2 fma.rn.bf16
+f32: add.f32
+f64: fma.rn.f64 div.rn.f64 sqrt.rn.f64 rcp.approx.ftz.f64
+i32: add.s32 add.s16 addc.u32 popc.b32
+i64: add.s64 and.b64 popc.b64
+i32_mul: mul.wide.s32 mad.lo.s32 mul.wide.u16 dp4a.u32.u32
+i64_mul: mul.lo.s64
+int_div: div.s32 rem.u64
+f32_div: div.rn.f32 div.approx.f32
+shift: shl.b32
+setp: and.pred setp.lt.s32 setp.lt.f64 selp.f32
+cvt: cvt.rn.f32.s32
+sfu: sin.approx.f32
+mov: cvta.to.global.u64 mov.u32
+bra: ret bra.uni
+shared: ld.shared::cta.f32 atom.shared.add.u32 ldmatrix.sync.aligned.m8n8.x4.shared.b16
+global: ld.global.nc.v4.f32 ld.f32 st.local.u32
+const: ld.const.f32
+param: ld.param.u64
+bar: bar.sync barrier.sync
+warp: bar.warp.sync shfl.sync.down.b32 vote.sync.ballot.b32
+matrix: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+texture: tex.2d.v4.f32.f32
+other: membar.gl nanosleep.u32
+"""
+
+
+@pytest.mark.parametrize("line", KINDS.strip().splitlines())
+def test_the_kind_of_an_opcode(line: str) -> None:
+    expected, *opcodes = line.replace(":", " ", 1).split()
+    assert {opcode: kind(PtxInstruction(opcode), "k.ptx") for opcode in opcodes} == dict.fromkeys(opcodes, expected)
 
 
 # ---- registers and shared memory
