@@ -1,12 +1,16 @@
 """Reproducible examples in `make test`; `make soak` draws new ones and says with which seed."""
 
 import gc
+import importlib
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cpu_report import Meter
+
+ROOT = Path(__file__).parents[1]
 
 settings.register_profile(
     "makespan",
@@ -21,11 +25,21 @@ os.environ.pop("FORCE_COLOR", None)  # nor in colour
 os.environ.pop("COLUMNS", None)  # commands print as into a pipe, whatever the workers of pytest-xdist set
 
 
+class Doctests:
+    """Imports a module with doctests as users do, before pytest, which would load it beside its package again."""
+
+    def pytest_collect_file(self, file_path: Path) -> None:
+        path = file_path.relative_to(ROOT) if file_path.is_relative_to(ROOT) else file_path
+        if path.suffix == ".py" and path.parts[0] == "makespan" and path.stem != "__main__":
+            importlib.import_module(".".join(path.with_suffix("").parts).removesuffix(".__init__"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cpu-report", type=int, metavar="N", help="name the N tests that took most CPU time")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Doctests())  # a hook of this file itself would see the files of this folder only
     if rows := config.getoption("--cpu-report"):
         config.pluginmanager.register(Meter(rows))
 

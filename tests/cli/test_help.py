@@ -53,10 +53,15 @@ def understood(words: list[str]) -> click.Command:
     return command
 
 
+def page(command: click.Command) -> str:
+    """The help as a user sees it: click keeps the option of the first context that asks, for all tests behind."""
+    return command.get_help(click.Context(command, **cli.cli.context_settings))
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_has_examples_of_its_command_that_it_understands(name: str) -> None:
     command = COMMANDS[name]
-    assert command.get_help(click.Context(command)).startswith("Usage: ")
+    assert page(command).startswith("Usage: ")
     found = shown(command)
     called = {understood(shlex.split(line)[1:]) for line in found}
     assert command in called or isinstance(command, click.Group)
@@ -75,8 +80,7 @@ def test_an_example_that_is_none_would_be_found(line: str) -> None:
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if len(command.params) > 25])
 def test_no_section_of_a_long_help_is_long(name: str) -> None:
     """A reader finds an option by the title above it; only --help may be without."""
-    page = COMMANDS[name].get_help(click.Context(COMMANDS[name]))
-    sections = [part.splitlines() for part in page.split("Examples:")[0].split("\n\n") if ":\n  -" in part]
+    sections = [part.splitlines() for part in page(COMMANDS[name]).split("Examples:")[0].split("\n\n") if ":\n  -" in part]
     sizes = {lines[0]: sum(line.startswith("  -") for line in lines) for lines in sections}
     assert len(sizes) > 4
     assert max(sizes.values()) <= 10
