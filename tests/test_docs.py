@@ -313,14 +313,14 @@ COMMAND = re.compile(r"(?:^    |^\$ |`)(makespan [^\n`]+)", re.MULTILINE)
 
 
 def options(words: list[str]) -> frozenset[str]:
-    """Of the command that `words` begin with, and of all below it; `estimate` rewrites two before it parses."""
+    """Of the command that `words` begin with, and of all below it; `estimate` rewrites three before it parses."""
     command: click.Command = cli.cli
     context = click.Context(command)
     for word in words:
         if not isinstance(command, click.Group) or (below := command.get_command(context, word)) is None:
             break
         command = below
-    return options_of(command) | ({"--method", "--compare"} if words[0] == "estimate" else set())
+    return options_of(command) | ({"--method", "--compare", "--evaluate"} if words[0] == "estimate" else set())
 
 
 @cache

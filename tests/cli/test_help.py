@@ -80,7 +80,8 @@ def test_an_example_that_is_none_would_be_found(line: str) -> None:
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if len(command.params) > 25])
 def test_no_section_of_a_long_help_is_long(name: str) -> None:
     """A reader finds an option by the title above it; only --help may be without."""
-    sections = [part.splitlines() for part in page(COMMANDS[name]).split("Examples:")[0].split("\n\n") if ":\n  -" in part]
+    options = page(COMMANDS[name]).split("Examples:")[0]
+    sections = [part.splitlines() for part in options.split("\n\n") if ":\n  -" in part]
     sizes = {lines[0]: sum(line.startswith("  -") for line in lines) for lines in sections}
     assert len(sizes) > 4
     assert max(sizes.values()) <= 10
