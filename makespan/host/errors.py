@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 _LONGEST_NAME, _NEAR, _VERY_NEAR = 40, 0.7, 0.9
 _LEAST_BEGIN, _MOST_NAMES = 3, 6
+_CONTEXT_WIDTH = 120
 
 Naming: TypeAlias = Callable[[str], str]
 """What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
@@ -30,6 +31,21 @@ class ParseError(InputError):
         self.file, self.line, self.column = str(file), line, column
         self.message, self.context = message, context
         super().__init__(f"{self.file}:{line}:{column}: {message}")
+
+    @classmethod
+    def at(cls, file: str | Path, text: str, position: int, message: str) -> "ParseError":
+        """Return the error about a position in a text, with the line there and a caret below the place.
+
+        >>> print(ParseError.at("k.ptx", "a b c", 2, "what is b?").context)
+        a b c
+          ^
+        """
+        start = text.rfind("\n", 0, position) + 1
+        line, column = text[start:].split("\n", 1)[0].rstrip("\r"), position - start
+        cut = max(0, column - _CONTEXT_WIDTH // 2)
+        shown = "".join(letter if letter.isprintable() else " " for letter in line[cut : cut + _CONTEXT_WIDTH])
+        context = f"{shown}\n{' ' * (column - cut)}^"
+        return cls(file, text.count("\n", 0, position) + 1, column + 1, message, context)
 
     def adding(self, hint: str) -> "ParseError":
         """Return the same with a hint behind the message."""

@@ -117,19 +117,12 @@ class _SourceText(NamedTuple):
             at_end = token is not None and token.type == "$END"
             at = len(self.text.rstrip()) if at_end else error.pos_in_stream or 0
             got = "the end of the text" if at_end else repr(str(token or self.text[at])[:40])
-            raise self._error(at, f"{got} cannot stand here") from None
+            raise ParseError.at(self.where, self.text, at, f"{got} cannot stand here") from None
 
     def error(self, place: Any, message: str) -> ParseError:
         """Return the error about a token or a tree."""
-        return self._error(place.start_pos if hasattr(place, "start_pos") else place.meta.start_pos, message)
-
-    def _error(self, at: int, message: str) -> ParseError:
-        start = self.text.rfind("\n", 0, at) + 1
-        line, column = self.text[start:].split("\n", 1)[0], at - start
-        cut = max(0, column - 60)
-        shown = "".join(letter if letter.isprintable() else " " for letter in line[cut : cut + 120])
-        context = f"{shown}\n{' ' * (column - cut)}^"
-        return ParseError(self.where, self.text.count("\n", 0, at) + 1, column + 1, message, context)
+        at = place.start_pos if hasattr(place, "start_pos") else place.meta.start_pos
+        return ParseError.at(self.where, self.text, at, message)
 
 
 class _Definition(NamedTuple):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 MAX_BYTES = 64 * 2**20
-_CONTEXT_WIDTH = 120
 _FILE = re.compile(r'\.file (\d{1,9}) "((?:[^"\\]|\\.)*)"')
 _WORD = re.compile(r"@?[A-Za-z0-9_$%.]+|\S")
 _MEANING = {
@@ -80,7 +79,7 @@ def parse(text: str, file: str = "<text>") -> PtxModule:
     try:
         items: tuple[Item, ...] = lark().parse(text)  # type: ignore[assignment]
     except GrammarLimitError as error:
-        raise _parse_error(text, file, error.position, str(error)) from None
+        raise ParseError.at(file, text, error.position, str(error)) from None
     except UnexpectedInput as error:
         raise _syntax_error(error, text, file, lark()) from None
     return PtxModule(file, _add_context(items, file), text=text)
@@ -109,7 +108,7 @@ def _syntax_error(error: "UnexpectedInput", text: str, file: str, grammar: "Lark
         if text.startswith(mark, position):
             got += f", a {what} that is not closed"
     accepted = getattr(error, "interactive_parser").accepts()  # noqa: B009 - lark sets it on every such error
-    return _parse_error(text, file, position, f"expected {_phrases(accepted, grammar)}, got {got}")
+    return ParseError.at(file, text, position, f"expected {_phrases(accepted, grammar)}, got {got}")
 
 
 def _phrases(terminals: Iterable[str], grammar: "Lark") -> str:
@@ -122,17 +121,3 @@ def _phrase(terminal: str, grammar: "Lark") -> str:
         return _MEANING[terminal]
     literal = str(grammar.get_terminal(terminal).pattern.value)
     return f"'{literal.replace(chr(92), '')}'"
-
-
-def _parse_error(text: str, file: str, position: int, message: str) -> ParseError:
-    start = text.rfind("\n", 0, position) + 1
-    end = text.find("\n", position)
-    line = text[start : end if end >= 0 else len(text)].rstrip("\r")
-    column = position - start
-    return ParseError(file, text.count("\n", 0, position) + 1, column + 1, message, _context(line, column))
-
-
-def _context(line: str, column: int) -> str:
-    cut = max(0, column - _CONTEXT_WIDTH // 2)
-    shown = "".join(c if c.isprintable() else " " for c in line[cut : cut + _CONTEXT_WIDTH])
-    return f"{shown}\n{' ' * (column - cut)}^"
