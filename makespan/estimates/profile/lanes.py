@@ -35,6 +35,7 @@ from makespan.kernels.flow import (
 ALL_ZERO = 64
 _SAMPLES = 16  # so that by chance alone a U looks twice as aligned as it is once in 2^15
 _LEAST_BITS, _MOST_BITS = 3, 20  # of unknown values: small ones show what compares with them, and none wraps around
+_MAX_ROUNDS = 20  # of the fixed point, on average over the blocks; nothing is known beyond
 _MAX_WORK = 1_000_000  # blocks and registers behind branches; beyond it, no distance is known
 
 ThreadValues = NDArray[np.uint64]  # by sample and thread, in one row
@@ -86,17 +87,24 @@ class _SampledBlock:
                     mixed.setdefault(join, set()).update(names)
         if partings.work_left < 0:
             return {}
-        ranked, waiting = reverse_postorder(self.flow), {0}
+        rank = {block: at for at, block in enumerate(reverse_postorder(self.flow))}
+        waiting, rounds = {0}, 0
         while waiting:  # registers are only forgotten, and their alignment only falls, so this ends
-            block = next(block for block in ranked if block in waiting)
+            block = min(waiting, key=rank.__getitem__)
             waiting.remove(block)
             values = self._after(block)
             for after in self.flow.blocks[block].successors:
                 if after != self.flow.exit and self._enter(after, values, mixed.get(after, set())):
                     waiting.add(after)
-        spaced = ((n, self._spaced(self._after(block).get(probe.address))) for block in self.entering
-                  for n, probe in self.found.by_block[block])  # fmt: skip
-        return {number: one for number, one in spaced if one is not None}
+            rounds += 1
+            if rounds > _MAX_ROUNDS * len(rank):
+                return {}  # no fixed point in time: no distance is known
+        spaced: dict[int, Spaced] = {}
+        for block in self.entering:
+            values = self._after(block)
+            found = ((n, self._spaced(values.get(probe.address))) for n, probe in self.found.by_block[block])
+            spaced.update((number, one) for number, one in found if one is not None)
+        return spaced
 
     def _specials(self) -> dict[str, Any]:
         registers, number = self.flow.semantics.instruction_set.registers, np.arange(self.threads, dtype=np.uint64)
