@@ -8,6 +8,7 @@ decides (docs/theory.md, 8, proposition Q).
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, chain
 from typing import Protocol, TypeVar
 
@@ -69,7 +70,7 @@ def solve(
     # phases first: each is a question without barriers, which all engines know
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
-        return _whole(instance, backend, budget, best_case=best_case)
+        return _whole(instance, backend=backend, best_case=best_case, budget=budget)
     if not instance.is_multiprocessor:
         return _by_phases(instance, cut, backend, best_case, budget)
     # on a real multiprocessor the lags of phases and what cannot be joined leave gaps, so half of the time is kept
@@ -77,7 +78,7 @@ def solve(
     if budget.expired or _is_exact(found):
         return found
     # where schedules of phases cannot be joined, or begin less late than they might, all states may know more
-    whole = _whole(instance, backend, budget, best_case=best_case)
+    whole = _whole(instance, backend=backend, best_case=best_case, budget=budget)
     return whole if _is_within(whole, found) else found
 
 
@@ -93,17 +94,17 @@ def _is_within(one: Result, other: Result) -> bool:
     return all(inner & outer == inner for inner, outer in pairs)
 
 
-def _whole(instance: Instance, backend: str, budget: Limits, *, best_case: bool) -> Result:
+def _whole(instance: Instance, *, backend: str, best_case: bool, budget: Limits) -> Result:
     """Return the result of an instance that is not cut at barriers, partition by partition where that can be."""
     if (parts := partitions(instance)) is not None:
-        return _by_partitions(instance, parts, backend, budget, best_case=best_case)
+        return _by_partitions(instance, parts, backend, best_case, budget)
     return portfolio.solve(instance, backend=backend, best_case=best_case, budget=budget)
 
 
 def _solve_each(
     name: str,
     questions: Mapping[_Key, Instance],
-    solve_part: Callable[[Instance, Limits], Result],
+    solve_part: Callable[..., Result],
     budget: Limits,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[_Key, Result]]:
@@ -113,7 +114,7 @@ def _solve_each(
         if stop():
             return
         budget.progress(f"{name} {number + 1} of {count} different ones")
-        yield key, solve_part(question, budget.part(1 / (count - number)))
+        yield key, solve_part(question, budget=budget.part(1 / (count - number)))
 
 
 def _result(
@@ -164,10 +165,7 @@ def _result(
 def _by_phases(instance: Instance, cut: Sequence[Phase], backend: str, best_case: bool, budget: Limits) -> Result:
     """Return what the phases prove: equal ones are solved once, and those for which no time is left are bounded."""
     questions = {phase.instance: phase.instance for phase in cut}
-
-    def solve_phase(question: Instance, share: Limits) -> Result:
-        return _whole(question, backend, share, best_case=best_case)
-
+    solve_phase = partial(_whole, backend=backend, best_case=best_case)
     solved = dict(_solve_each("phase", questions, solve_phase, budget, lambda: budget.expired))
     bounds = {one: solved[one].proven if one in solved else closed_form(one) for one in questions}
     results = [solved[phase.instance] for phase in cut if phase.instance in solved]
@@ -338,12 +336,9 @@ def _back(before: dict[int, int | None], at: int) -> list[int]:
 # --- partitions -----------------------------------------------------------------------------------------------
 
 
-def _by_partitions(instance: Instance, cut: Partitions, backend: str, budget: Limits, *, best_case: bool) -> Result:
+def _by_partitions(instance: Instance, cut: Partitions, backend: str, best_case: bool, budget: Limits) -> Result:
     """Return what the partitions prove; an upper bound of the whole that is smaller counts, too."""
-
-    def solve_partition(question: Instance, share: Limits) -> Result:
-        return portfolio.solve(question, backend=backend, best_case=best_case, budget=share)
-
+    solve_partition = partial(portfolio.solve, backend=backend, best_case=best_case)
     solved = dict(_solve_each("partition", cut.questions, solve_partition, budget))
     # all partitions begin together and share nothing, so the slowest content decides (proposition Q)
     slowest = max(solved, key=lambda content: solved[content].bounds.lower)
