@@ -10,7 +10,14 @@ from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.choices import Choices, UseChoices, WarpRoutes, choose_routes
 from makespan.model.simulate.floor import Floor, HeldPort
-from makespan.model.simulate.policies import POLICIES, SchedulingPolicy, partition_policies
+from makespan.model.simulate.policies import (
+    POLICIES,
+    PriorityRule,
+    RulePolicy,
+    SchedulingPolicy,
+    partition_policies,
+    warps_of_partition,
+)
 
 SMALL = 20_000
 """The size of an instance up to which a run does without compiled code, see `is_compiled`."""
@@ -70,6 +77,33 @@ def _schedules(
         made = simulate_policies(instance, partition_policies(instance, policy, choices, chosen), chosen, stop)
         if made is not None:
             yield made
+
+
+def rule_runs(
+    instance: Instance, chosen: WarpRoutes, rules: Iterable[PriorityRule], last: int, stop: Callable[[], bool]
+) -> Iterator[Schedule]:
+    """Yield the schedule of each rule until `stop`, with a laggard in each partition: its last warp up to `last`."""
+    parts = [warps_of_partition(chosen.partitions, part) for part in range(instance.machine.partitions)]
+    laggards = [max((warp for warp in own if warp <= last), default=-1) for own in parts]
+    if not is_compiled(instance, chosen):
+        for rule in rules:
+            policies = [RulePolicy(rule, {laggard}) for laggard in laggards]
+            if (made := simulate_policies(instance, policies, chosen, stop)) is None:
+                return
+            yield made
+        return
+    from makespan.model.simulate.floor_compiled import FIRST
+    from makespan.model.simulate.runner import EntryRow, Runner
+
+    runner = Runner(instance, chosen, laggards)
+    for rule in rules:
+
+        def key(row: EntryRow, done: int, _: int, rule: PriorityRule = rule) -> tuple[int, ...]:
+            return rule(0, row.warp, done, row.warp in laggards)
+
+        if stop():
+            return
+        yield runner.schedule_of(runner.by_ranks(FIRST, runner.ranks(key)))
 
 
 def is_compiled(instance: Instance, chosen: WarpRoutes) -> bool:

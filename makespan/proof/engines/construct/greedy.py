@@ -4,22 +4,14 @@ Each warp follows the path that it is given; a rule, or a scheduling policy, say
 is worst depends on the instance, so all are tried and the longest schedule is kept.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from math import inf
+from itertools import accumulate, chain
 
 from makespan.model.instance import Instance
 from makespan.model.machine import SchedulerPromise
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import run, runs
 from makespan.model.simulate.choices import Choices, WarpRoutes, choose_routes
-from makespan.model.simulate.policies import (
-    FAIR_RULES,
-    STARVING_RULES,
-    PriorityRule,
-    RulePolicy,
-    warps_of_partition,
-)
+from makespan.model.simulate.policies import FAIR_RULES, STARVING_RULES
 from makespan.proof.engines.limits import Limits
 
 
@@ -38,7 +30,7 @@ def longest(instance: Instance, limits: Limits, enough: int) -> Schedule:
     if instance.machine.scheduler is SchedulerPromise.FAIR:
         made = schedules(instance, limits, chosen)
         if not made:
-            made += filter(None, _by_rules(instance, chosen, instance.warps - 1, FAIR_RULES[:1], Limits(inf)))
+            made += runs.rule_runs(instance, chosen, FAIR_RULES[:1], instance.warps - 1, lambda: False)
         return max(made, key=lambda schedule: schedule.makespan)
     ways = [schedules, _of_policies]
     if load(instance, chosen, limits):
@@ -69,41 +61,11 @@ def schedules(instance: Instance, limits: Limits, chosen: WarpRoutes | None = No
     """Return one schedule per group that holds the laggard and per rule, on the longest routes, while time lasts."""
     chosen = chosen or _routes(instance)
     rules = STARVING_RULES if instance.machine.scheduler is SchedulerPromise.ANY else FAIR_RULES
-    found: list[Schedule] = []
-    for last in accumulate(group.warps for group in instance.groups):
-        for made in _by_rules(instance, chosen, last - 1, rules, limits):
-            if made is None:
-                return found
-            found.append(made)
-    return found
+    lasts = accumulate(group.warps for group in instance.groups)
+    made = (runs.rule_runs(instance, chosen, rules, last - 1, lambda: limits.expired) for last in lasts)
+    return list(chain.from_iterable(made))
 
 
 def _of_policies(instance: Instance, limits: Limits, chosen: WarpRoutes) -> list[Schedule]:
     longest = runs.longest_run(instance, chosen, lambda: limits.expired)
     return [] if longest is None else [longest]
-
-
-def _by_rules(
-    instance: Instance, chosen: WarpRoutes, last: int, rules: Sequence[PriorityRule], limits: Limits
-) -> Iterator[Schedule | None]:
-    """Yield the schedule of each rule, with a laggard in every partition: the last of its warps up to `last`.
-
-    None means that a limit was reached.
-    """
-    parts = [warps_of_partition(chosen.partitions, part) for part in range(instance.machine.partitions)]
-    laggards = [max((warp for warp in own if warp <= last), default=-1) for own in parts]
-    if not runs.is_compiled(instance, chosen):
-        for rule in rules:
-            policies = [RulePolicy(rule, {laggard}) for laggard in laggards]
-            yield runs.simulate_policies(instance, policies, chosen, lambda: limits.expired)
-        return
-    from makespan.model.simulate.floor_compiled import FIRST
-    from makespan.model.simulate.runner import EntryRow, Runner
-
-    runner = Runner(instance, chosen, laggards)
-    for rule in rules:
-
-        def key(row: EntryRow, done: int, _: int, rule: PriorityRule = rule) -> tuple[int, ...]:
-            return rule(0, row.warp, done, row.warp in laggards)
-
-        yield None if limits.expired else runner.schedule_of(runner.by_ranks(FIRST, runner.ranks(key)))
