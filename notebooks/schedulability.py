@@ -26,7 +26,7 @@ from IPython.display import SVG
 
 from makespan import Launch, Limits, Status, read_kernel, solve
 from makespan.deadlines.analysis import analyse
-from makespan.deadlines.assessment import assess
+from makespan.deadlines.assessment import assessments
 from makespan.deadlines.evidence import find_miss, worst_window
 from makespan.deadlines.files import read
 from makespan.deadlines.report.chart import draw_window
@@ -69,7 +69,7 @@ assert all(wcet.is_exact for wcet in wcets.values())
 # 418.6 ns of blocking and 664.3 ns of its own make 1082.9 ns, and its deadline is 1200 ns.
 
 # %%
-found = assess(description, wcets, with_margins=True)
+*_, found = assessments(description, wcets, with_margins=True)
 print(report(found))
 
 # %%

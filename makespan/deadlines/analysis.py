@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from makespan.deadlines.arrivals import Stream
-from makespan.deadlines.chains import sampled_latency
+from makespan.deadlines.chains import chain_latencies
 from makespan.deadlines.evidence import misses
 from makespan.deadlines.holistic import (
     HORIZON,
     AnalysisLimits,
-    Response,
     Responses,
     ServerBounds,
     responses,
@@ -149,24 +148,12 @@ def _reason(task_set: TaskSet, task: GpuTask, found: Responses, demanded: Sequen
 def _chain_verdict(task_set: TaskSet, chain: TaskChain, found: Responses) -> ChainVerdict:
     tasks = [task_set.by_name[name] for name in chain.tasks]
     proven = [found.of[name] for name in chain.tasks]
-    reaction, age = _latencies(chain, tasks, proven)
+    totals = [None if response is None else response.total for response in proven]
+    end = None if proven[-1] is None or None in proven else proven[-1].end
+    reaction, age = chain_latencies(chain.activation, tasks, totals, end)
     is_met = reaction is not None and (chain.deadline is None or reaction <= chain.deadline)
     method = SAMPLED if chain.activation is ChainStart.PERIODIC else TRIGGERED
     return ChainVerdict(chain.name, reaction, age, DeadlineAnswer.YES if is_met else DeadlineAnswer.UNKNOWN, method)
-
-
-def _latencies(
-    chain: TaskChain, tasks: Sequence[GpuTask], proven: Sequence[Response | None]
-) -> tuple[int | None, int | None]:
-    """Return reaction and age; by data the reaction is from the arrival at the head to the end of the last."""
-    known = [response for response in proven if response is not None]
-    if len(known) < len(proven):
-        return None, None
-    if chain.activation is ChainStart.PERIODIC:
-        both = sampled_latency(tasks, [response.total for response in known])
-        return both, both
-    reaction = known[-1].end
-    return reaction, None if tasks[0].offset is None else reaction + tasks[0].period
 
 
 def _notes(task_set: TaskSet, found: Responses, limits: AnalysisLimits) -> Iterator[str]:

@@ -17,7 +17,7 @@ from makespan.deadlines.task import GpuTask, HostWait, SegmentKind, TaskSet
 from makespan.deadlines.utilisation import server_load
 from makespan.deadlines.verdict import DeadlineAnswer, ResourceLoad, TaskSetVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, prefix_errors
 from makespan.model.conditions import together
 from makespan.model.units import shown_frequency, shown_time
 
@@ -93,7 +93,7 @@ class Assessment:
         return together(wcet.assumptions for wcet in self.wcets.values())
 
 
-def assess(
+def assessments(
     description: Description,
     wcets: Mapping[str, Wcet],
     *,
@@ -103,11 +103,12 @@ def assess(
     seconds: float = 60.0,
     limits: AnalysisLimits = DEFAULT_LIMITS,
     progress: Callable[[str], None] = lambda _: None,
-) -> Assessment:
-    """Assign the kernels that have no partition, analyse, and look for what breaks first.
+) -> Iterator[Assessment]:
+    """Yield the assessment as it becomes known: bounds, then each late job that is found, then each margin.
 
-    A search for late schedules is part of the verdict and of the margin of all kernels together; the other margins and
-    assignments ask only what is proven.
+    The last one is the whole answer. Kernels that have no partition are assigned first. A search for late schedules is
+    part of the verdict and of the margin of all kernels together; the other margins and assignments ask only what is
+    proven.
 
     Args:
         assignment: One of `ASSIGNMENTS`; it is needed where a task has no partition.
@@ -118,33 +119,8 @@ def assess(
     Raises:
         InputError: a description that makes no task set, a task without a partition and no `assignment`.
     """
-    *_, found = assessments(
-        description,
-        wcets,
-        assignment=assignment,
-        exact=exact,
-        with_margins=with_margins,
-        seconds=seconds,
-        limits=limits,
-        progress=progress,
-    )
-    return found
-
-
-def assessments(
-    description: Description,
-    wcets: Mapping[str, Wcet],
-    *,
-    assignment: str | None,
-    exact: bool,
-    with_margins: bool,
-    seconds: float,
-    limits: AnalysisLimits,
-    progress: Callable[[str], None],
-) -> Iterator[Assessment]:
-    """Yield the assessment as it becomes known: bounds, then each late job that is found, then each margin."""
     system, tick = task_set(description, {name: wcet.time() for name, wcet in wcets.items()})
-    try:
+    with prefix_errors(description.where):
         is_searched = description.priorities is Priorities.AUDSLEY
         if is_searched and system.unassigned:  # who competes depends on the partitions
             raise InputError(
@@ -183,8 +159,6 @@ def assessments(
         for margin in _margins(description, wcets, known.task_set, progress) if with_margins else ():
             known = replace(known, margins=(*known.margins, margin))
             yield known
-    except InputError as error:  # whatever is wrong, name the file
-        raise type(error)(f"{description.where}: {error}") from None
 
 
 def _verdicts(

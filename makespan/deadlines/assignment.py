@@ -11,12 +11,12 @@ task of a family that is there may hold: what takes data over on the same partit
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 from itertools import combinations, count, pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from makespan.deadlines.chains import family_heads
 from makespan.deadlines.task import ChainStart, GpuPartition, GpuTask, SegmentKind, ServerPolicy, Slices, TaskSet
@@ -34,12 +34,8 @@ _GRAIN = 10**6
 """CP-SAT counts utilisation in millionths, rounded down: a necessary condition stays necessary."""
 
 
-class TaskSetAnalysis(Protocol):
-    """An analysis that says what is proven of a task set; `analyse` is one."""
-
-    def __call__(self, task_set: TaskSet, /) -> TaskSetVerdict:
-        """Return the verdict on a task set."""
-        ...
+TaskSetAnalysis: TypeAlias = Callable[[TaskSet], TaskSetVerdict]
+"""An analysis that says what is proven of a task set; `analyse` is one."""
 
 
 class Heuristic(StrEnum):

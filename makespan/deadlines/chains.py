@@ -9,7 +9,7 @@ and writes its output at its end.
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from makespan.deadlines.task import ChainStart, GpuTask, TaskSet
+from makespan.deadlines.task import ChainStart, GpuTask, SegmentKind, TaskSet
 from makespan.host.errors import InputError
 
 
@@ -47,6 +47,28 @@ def family_heads(task_set: TaskSet) -> dict[str, str]:
     """Return the head of the family of every task, which is the task itself if no data starts it."""
     first = heads(predecessors(task_set))
     return {name: first.get(name, name) for name in task_set.by_name}
+
+
+def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
+    """Return the tasks in groups that share neither cores nor servers nor data.
+
+    Raises:
+        InputError: chains by data that contradict themselves.
+    """
+    family = family_heads(task_set)
+    groups: list[tuple[set[object], list[str]]] = []
+    for task in task_set.tasks:
+        shared: set[object] = {("family", family[task.name]), ("core", task.core)}
+        shared = (shared | {(s.kind, s.resource) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
+            ("core", None)
+        }
+        names = [task.name]
+        for group in [group for group in groups if group[0] & shared]:  # merge all groups that the task links
+            shared |= group[0]
+            names = group[1] + names
+            groups.remove(group)
+        groups.append((shared, names))
+    return [tuple(task for task in task_set.tasks if task.name in names) for _, names in groups]
 
 
 def _refuse_two_heads(starts: Mapping[str, tuple[str, ...]]) -> None:
@@ -94,3 +116,19 @@ def sampled_latency(tasks: Sequence[GpuTask], responses: Sequence[int]) -> int:
         Guenzel, Teper, Chen, von der Brueggen and Chen, ECRTS 2023.
     """
     return sum(task.period + response for task, response in zip(tasks, responses, strict=True))  # theorem 7
+
+
+def chain_latencies(
+    activation: ChainStart, tasks: Sequence[GpuTask], responses: Sequence[int | None], end: int | None
+) -> tuple[int | None, int | None]:
+    """Return bounds on the reaction and the age of a chain, None where none is known.
+
+    Args:
+        responses: The bounds on the responses of the tasks; only a chain of timers needs them.
+        end: The bound from the arrival at the head to the end of the last task; only a chain by data needs it.
+    """
+    if activation is ChainStart.PERIODIC:
+        known = [response for response in responses if response is not None]
+        both = sampled_latency(tasks, known) if len(known) == len(tasks) else None
+        return both, both
+    return end, None if end is None or tasks[0].offset is None else end + tasks[0].period

@@ -19,14 +19,12 @@ from makespan.deadlines.task import (
     HostWait,
     JobSegment,
     SegmentKind,
-    SegmentServer,
-    ServerPolicy,
     Slices,
     TaskChain,
     TaskSet,
     least_unit,
 )
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, prefix_errors
 from makespan.model.machine import GivenRange, Machine
 from makespan.model.units import PICOSECOND
 
@@ -295,11 +293,9 @@ def task_set(description: Description, execution_times: Mapping[str, ExecutionTi
             or contradictory, or times of more ticks than any file can ask for.
     """
     unit = least_unit(_longest_way(description))  # theorem 4
-    try:
+    with prefix_errors(description.where):
         tick = _tick(description, execution_times, unit)
         return _in_ticks(description, execution_times, tick, unit), tick
-    except InputError as error:
-        raise InputError(f"{description.where}: {error}") from None
 
 
 def _longest_way(description: Description) -> int:
@@ -308,16 +304,6 @@ def _longest_way(description: Description) -> int:
     linked = {name for names in by_data for name in names}
     alone = max((len(entry.segments) for entry in description.tasks), default=1)
     return max(alone, sum(len(entry.segments) for entry in description.tasks if entry.name in linked))
-
-
-def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction, unit: int) -> TaskSet:
-    ranks = _ranks(description)
-    tasks = tuple(_task(entry, times, tick, ranks[entry.name]) for entry in description.tasks)
-    chains = tuple(_chain(entry, tick) for entry in description.chains)
-    partitions = tuple(_partition(entry, tick) for entry in description.partitions)
-    found = TaskSet(tasks, partitions, chains, description.engines, unit)
-    _refuse_ambiguous(description)
-    return found
 
 
 def common_tick(times: Iterable[Fraction]) -> Fraction:
@@ -341,92 +327,75 @@ def _tick(description: Description, execution_times: Mapping[str, ExecutionTime]
     return common_tick(times) / unit  # then every time is a multiple of `unit` ticks
 
 
-def _in_whole_ticks(time: Fraction, tick: Fraction) -> int:
-    """Return the number of ticks in a time that is a multiple of `tick`."""
-    ticks = time / tick
-    if ticks.denominator != 1:
-        raise ValueError(f"{time} s are no whole number of ticks of {tick} s")
-    return ticks.numerator
+def _in_ticks(description: Description, times: Mapping[str, ExecutionTime], tick: Fraction, unit: int) -> TaskSet:
+    ranks = _ranks(description)
 
+    def ticks(time: Fraction) -> int:
+        found = time / tick
+        if found.denominator != 1:
+            raise ValueError(f"{time} s are no whole number of ticks of {tick} s")
+        return found.numerator
 
-def _task(entry: TaskEntry, times: Mapping[str, ExecutionTime], tick: Fraction, rank: int | None) -> GpuTask:
-    def served(part: ServedEntry, time: ExecutionTime) -> JobSegment:
-        delay = 0 if part.launch is None else _in_whole_ticks(part.launch.seconds, tick)
-        attained = None if time.at_least is None else _in_whole_ticks(time.at_least, tick)
-        return JobSegment(part.kind, _in_whole_ticks(time.at_most, tick), part.resource, delay, attained, time.is_shown)
+    def if_said(time: Fraction | None) -> int | None:
+        return None if time is None else ticks(time)
 
-    keys = entry.keys
-    segments = tuple(
-        JobSegment(SegmentKind.CPU, _in_whole_ticks(part.seconds, tick))
-        if isinstance(part, CpuEntry)
-        else served(part, times[keys[index]])
-        for index, part in enumerate(entry.segments)
+    def segment_of(part: CpuEntry | ServedEntry, key: str) -> JobSegment:
+        if isinstance(part, CpuEntry):
+            return JobSegment(SegmentKind.CPU, ticks(part.seconds))
+        time, delay = times[key], 0 if part.launch is None else ticks(part.launch.seconds)
+        return JobSegment(part.kind, ticks(time.at_most), part.resource, delay, if_said(time.at_least), time.is_shown)
+
+    def task_of(entry: TaskEntry) -> GpuTask:
+        keys = entry.keys
+        return GpuTask(
+            entry.name,
+            tuple(segment_of(part, keys.get(index, "")) for index, part in enumerate(entry.segments)),
+            ticks(entry.period),
+            ticks(entry.deadline),
+            ticks(entry.jitter),
+            if_said(entry.offset),
+            ranks[entry.name],
+            entry.core,
+            HostWait.SPIN if entry.is_assumed_to_spin else entry.wait,
+            entry.context,
+        )
+
+    def partition_of(entry: PartitionEntry) -> GpuPartition:
+        slices = None if entry.slices is None else Slices(ticks(entry.slices.length), ticks(entry.slices.switch))
+        return replace(entry.partition, slices=slices)
+
+    found = TaskSet(
+        tuple(map(task_of, description.tasks)),
+        tuple(map(partition_of, description.partitions)),
+        tuple(TaskChain(c.name, c.tasks, c.activation, if_said(c.deadline)) for c in description.chains),
+        description.engines,
+        unit,
     )
-    return GpuTask(
-        entry.name,
-        segments,
-        _in_whole_ticks(entry.period, tick),
-        _in_whole_ticks(entry.deadline, tick),
-        _in_whole_ticks(entry.jitter, tick),
-        None if entry.offset is None else _in_whole_ticks(entry.offset, tick),
-        rank,
-        entry.core,
-        HostWait.SPIN if entry.is_assumed_to_spin else entry.wait,
-        entry.context,
-    )
-
-
-def _partition(entry: PartitionEntry, tick: Fraction) -> GpuPartition:
-    if entry.slices is None:
-        return entry.partition
-    slices = Slices(_in_whole_ticks(entry.slices.length, tick), _in_whole_ticks(entry.slices.switch, tick))
-    return replace(entry.partition, slices=slices)
-
-
-def _chain(entry: ChainEntry, tick: Fraction) -> TaskChain:
-    deadline = None if entry.deadline is None else _in_whole_ticks(entry.deadline, tick)
-    return TaskChain(entry.name, entry.tasks, entry.activation, deadline)
+    _refuse_ambiguous(description)
+    return found
 
 
 def _ranks(description: Description) -> dict[str, int | None]:
     """Return the priorities such that a larger number is more urgent."""
     convention = description.priorities
-    if convention is None or convention.is_given:
-        _check_priorities(description)
-    if convention is None:
-        return dict.fromkeys((entry.name for entry in description.tasks), None)
-    if convention.is_given:
+    if convention is not None and convention.is_given:
         sign = 1 if convention is Priorities.LARGER_FIRST else -1  # larger is more urgent from here on
         return {entry.name: None if entry.priority is None else sign * entry.priority for entry in description.tasks}
     if (numbered := next((e for e in description.tasks if e.priority is not None), None)) is not None:
-        raise InputError(f"task {numbered.name} has a priority of its own beside priorities = {str(convention)!r}")
+        if convention is not None:
+            raise InputError(f"task {numbered.name} has a priority of its own beside priorities = {str(convention)!r}")
+        raise InputError(
+            f"task {numbered.name} has priority {numbered.priority}, and nothing says what this means:"
+            ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
+        )
+    if convention is None:
+        return dict.fromkeys((entry.name for entry in description.tasks), None)
     monotonic = {
         entry.name: entry.period if convention is Priorities.RATE_MONOTONIC else entry.deadline
         for entry in description.tasks
     }
     order = sorted(set(monotonic.values()), reverse=True)  # the shortest last, with the largest number
     return {name: order.index(time) + 1 for name, time in monotonic.items()}
-
-
-def _check_priorities(description: Description) -> None:
-    """Refuse priorities without their meaning, and missing ones where they matter."""
-    servers: tuple[SegmentServer, ...] = (*(entry.partition for entry in description.partitions), *description.engines)
-    ranked = {server.name for server in servers if server.policy is ServerPolicy.FIXED_PRIORITY}
-    for entry in description.tasks:
-        if entry.priority is not None and description.priorities is None:
-            raise InputError(
-                f"task {entry.name} has priority {entry.priority}, and nothing says what this means:"
-                ' give priorities = "larger-first" or "smaller-first" at the top (--priorities for CSV)'
-            )
-        labels = [] if entry.core is None else [f"core {entry.core}"]
-        for part in entry.executions.values():
-            what = "partition" if part.kind is SegmentKind.KERNEL else "copy engine"
-            labels += [f"{what} {part.resource}"] if part.resource in ranked else []
-        if labels and entry.priority is None:
-            raise InputError(
-                f"task {entry.name} has no priority, and {labels[0]} schedules by priorities: give every task a"
-                ' priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
-            )
 
 
 def _refuse_ambiguous(description: Description) -> None:

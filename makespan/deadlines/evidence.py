@@ -4,12 +4,12 @@ A simulated miss proves that a task set is not schedulable, if jobs can take the
 upper bound is no such time, the lower end of the proven interval is. That no miss is found proves nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
 from random import Random
 
-from makespan.deadlines.chains import family_heads, heads
+from makespan.deadlines.chains import family_heads, heads, independent_parts
 from makespan.deadlines.scenarios import MOST_JOBS, critical_scenarios, random_scenario, vary_scenario
 from makespan.deadlines.simulation import CompletedJob, Scenario, ServiceStretch, SimulatedRun, simulate, turns_per_job
 from makespan.deadlines.task import ChainStart, GpuTask, TaskSet
@@ -163,7 +163,7 @@ def attainable(task_set: TaskSet, name: str) -> TaskSet | None:
         InputError: a task without a partition.
     """
     family = family_heads(task_set)
-    near = _neighbours(task_set, name, family)
+    near = next(part for part in independent_parts(task_set) if task_set.by_name[name] in part)
     unknown = {family[task.name] for task in near if any(segment.known == 0 for segment in task.segments)}
     if max(turns_per_job(task_set).values()) > MOST_TURNS:
         return None
@@ -188,24 +188,6 @@ def _subset(task_set: TaskSet, some: Iterable[GpuTask]) -> TaskSet:
         tuple(chain for chain in task_set.chains if chain.activation is ChainStart.DATA and names >= {*chain.tasks}),
         tuple(engine for engine in task_set.engines if engine.name in hosts),
     )
-
-
-def _neighbours(task_set: TaskSet, name: str, family: Mapping[str, str]) -> list[GpuTask]:
-    """Return the task and all that it meets on servers, on cores and in its family, and that those meet."""
-    places = {
-        task.name: {
-            ("by", family[task.name]),
-            ("on", task.core),
-            *(("at", segment.resource) for segment in task.segments),
-        }
-        - {("on", None), ("at", None)}
-        for task in task_set.tasks
-    }
-    near, size = {name}, 0
-    while len(near) > size:  # until nothing more is reached
-        size, reached = len(near), set().union(*(places[other] for other in near))
-        near = {other for other, here in places.items() if here & reached}
-    return [task for task in task_set.tasks if task.name in near]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import count, islice, pairwise, permutations
 from math import ceil, gcd
 
-from makespan.deadlines.chains import sampled_latency
+from makespan.deadlines.chains import chain_latencies, independent_parts
 from makespan.deadlines.evidence import attainable
 from makespan.deadlines.exploration import (
     MOST_STATES,
@@ -19,7 +19,6 @@ from makespan.deadlines.exploration import (
     WalkResult,
     WalkState,
     WalkStep,
-    independent_parts,
     obstacle,
     walk_part,
 )
@@ -357,15 +356,10 @@ def _chain(known: ChainVerdict, verdict: TaskSetVerdict, found: WalkResult) -> C
     task_set = verdict.tasks_analysed
     chain = next(chain for chain in task_set.chains if chain.name == known.chain)
     tasks = [task_set.by_name[name] for name in chain.tasks]
-    if chain.activation is ChainStart.DATA:
-        reaction = found.end.get(chain.tasks[-1])
-        age = None if reaction is None or tasks[0].offset is None else reaction + tasks[0].period
-        method = f"exploration of {found.states} states"
-    else:
-        responses = {task.task: task.response for task in verdict.tasks}
-        proven = [response for name in chain.tasks if (response := responses[name]) is not None]
-        reaction = sampled_latency(tasks, proven) if len(proven) == len(tasks) else None
-        age, method = reaction, known.method
+    responses = {task.task: task.response for task in verdict.tasks}
+    totals = [responses[name] for name in chain.tasks]
+    reaction, age = chain_latencies(chain.activation, tasks, totals, found.end.get(chain.tasks[-1]))
+    method = f"exploration of {found.states} states" if chain.activation is ChainStart.DATA else known.method
     if reaction is None or (known.reaction is not None and reaction >= known.reaction):
         return known
     is_met = chain.deadline is None or reaction <= chain.deadline

@@ -19,7 +19,7 @@ from itertools import chain, combinations, product
 from operator import ge, le
 from typing import NamedTuple
 
-from makespan.deadlines.chains import family_heads, heads, predecessors
+from makespan.deadlines.chains import heads, independent_parts, predecessors
 from makespan.deadlines.family_states import (
     EndedJob,
     FamilyStep,
@@ -161,28 +161,6 @@ def obstacle(task_set: TaskSet, tasks: Sequence[GpuTask], *, grid: int = 1) -> s
                 " may happen between its steps"
             )
     return None
-
-
-def independent_parts(task_set: TaskSet) -> list[tuple[GpuTask, ...]]:
-    """Return the tasks in groups that share neither cores nor servers nor data.
-
-    Raises:
-        InputError: chains by data that contradict themselves.
-    """
-    family = family_heads(task_set)
-    groups: list[tuple[set[object], list[str]]] = []
-    for task in task_set.tasks:
-        shared: set[object] = {("family", family[task.name]), ("core", task.core)}
-        shared = (shared | {(s.kind, s.resource) for s in task.of(SegmentKind.COPY, SegmentKind.KERNEL)}) - {
-            ("core", None)
-        }
-        names = [task.name]
-        for group in [group for group in groups if group[0] & shared]:  # merge all groups that the task links
-            shared |= group[0]
-            names = group[1] + names
-            groups.remove(group)
-        groups.append((shared, names))
-    return [tuple(task for task in task_set.tasks if task.name in names) for _, names in groups]
 
 
 class StateWalk:

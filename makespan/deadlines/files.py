@@ -6,7 +6,7 @@ Every key of a table is known, and every value has its type, unit and range.
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -41,10 +41,22 @@ from makespan.deadlines.task import (
     SegmentKind,
     ServerPolicy,
 )
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, prefix_errors
 from makespan.host.text_file import parse_toml
 from makespan.kernels.options import LAUNCH_OPTIONS, WHOLE, kernel_question, key_of_field, launch_values
-from makespan.kernels.toml_table import checked_text, choice, count, entry_name, only, tables, text, texts
+from makespan.kernels.toml_table import (
+    ValueReader,
+    checked_text,
+    choice,
+    count,
+    entry_name,
+    one_word,
+    only,
+    read_values,
+    tables,
+    text,
+    texts,
+)
 from makespan.model.machine import find_machine, given_intervals, gpus
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.values import MAX_SMS, shown
@@ -60,15 +72,76 @@ NUMBERS = frozenset({"cycles", "priority", "sms"}) | {
 LISTS = frozenset(key for key, option in LAUNCH_OPTIONS.items() if option.many)
 """Keys whose values are lists of texts."""
 
-_TIMES = ("period", "deadline", "jitter", "offset")
-_HOST = ("priority", "core", "wait", "context")
+
+def _positive(value: object, what: str) -> Fraction:
+    seconds = duration(value, what)
+    if seconds == 0:
+        raise InputError(f"{what} must be more than zero")
+    return seconds
+
+
+def _evidence(value: object, what: str) -> str:
+    found = text(value, what)
+    if not found.strip():
+        raise InputError(f"{what} is blank: say who vouches, and why")
+    return found
+
+
+def _priority(value: object, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_PRIORITY:
+        raise InputError(f"{what} must be a whole number of at most 1e9, not {shown(value)}")
+    return value
+
+
+def _segment_tables(value: object, what: str) -> list[dict[str, object]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise InputError(f'{what} must be a list of tables such as {{ cpu = "1ms" }}, not {shown(value)}')
+    return value
+
+
+def _as_said(value: object, _: str) -> object:
+    """Return a value that is read later, together with other keys."""
+    return value
+
+
 _CPU = ("cpu_before", "cpu_after")
 _DELAY = ("launch_delay", "launch_evidence")
 _SLICES = ("slice", "switch", "switch_evidence")
 _SOURCES = ("wcet", "cycles", "bundle", "kernel")
+_POLICIES = (*ServerPolicy, TIME_SLICED)
+_OF_TASK = ("name", "period", "deadline", "jitter", "offset", "priority", "core", "wait", "context")
+"""The keys of a task that are fields of a `TaskEntry`."""
+_TASK = (*_OF_TASK, "partition", *_DELAY)
+"""The keys of every task, whatever its jobs run through."""
+_SEGMENT: Mapping[str, Sequence[str]] = {
+    "cpu": ("cpu",),
+    "copy": ("copy", "engine", "evidence", *_DELAY),
+} | dict.fromkeys(_SOURCES, (*_SOURCES, "partition", "evidence", *_DELAY, *LAUNCH_OPTIONS))
+"""The keys of a segment, by the one that says what it is."""
 
+_READERS: Mapping[str, ValueReader] = {
+    **dict.fromkeys(("name", "sms", *LAUNCH_OPTIONS), _as_said),
+    **dict.fromkeys(("period", "deadline", "cpu", "copy", "wcet", "slice"), _positive),
+    **dict.fromkeys(("jitter", "offset", "launch_delay", "switch", *_CPU), duration),
+    **dict.fromkeys(("evidence", "launch_evidence", "switch_evidence"), _evidence),
+    **dict.fromkeys(("core", "context", "partition", "engine", "bundle", "kernel"), text),
+    "policy": lambda value, what: one_word(value, _POLICIES, what),
+    "priority": _priority,
+    "cycles": lambda value, what: count(value, what, MAX_GIVEN_CYCLES),
+    "wait": lambda value, what: choice(value, HostWait, what),
+    "activation": lambda value, what: choice(value, ChainStart, what),
+    "tasks": texts,
+    "segments": _segment_tables,
+}
+"""What is read under each key of a task file, the same in all tables."""
 
 SegmentEntries: TypeAlias = tuple[CpuEntry | ServedEntry, ...]
+
+
+def _read(
+    table: Mapping[str, object], keys: Sequence[str], where: str, needed: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    return read_values(table, {key: _READERS[key] for key in keys}, where, needed)
 
 
 def task_entry(
@@ -84,39 +157,14 @@ def task_entry(
         InputError: an unknown key, a missing one, one without effect, or a value that does not fit; the message names
             the task.
     """
-    name = entry_name(table, "a task")
-    where = f"task {name}"
-    shared = ("name", *_TIMES, *_HOST, "partition", *_DELAY)
-    only(table, (*shared, *_SOURCES, *_CPU, "evidence", *LAUNCH_OPTIONS, "cpu", "segments"), where)
-    times = {key: duration(table[key], f"{where}: {key}") for key in _TIMES if key in table}
-    for key in ("period", "deadline"):
-        if key not in times:
-            raise InputError(f'{where} has no {key}: give one such as {key} = "10ms"')
-        if times[key] == 0:
-            raise InputError(f"{where}: {key} must be more than zero")
-    own = launch_delay(table, where)
-    if "segments" in table or "cpu" in table:  # the other keys of a single kernel would have no effect
-        _refuse_beside("segments" if "segments" in table else "cpu", table, shared, where)
-    if "segments" in table:
-        segments = _segments(table["segments"], folder, where)
-    elif "cpu" in table:
-        segments = (CpuEntry(_positive(table, "cpu", where)),)
-    else:
-        segments = _one_kernel(table, folder, where, vouched)
-    resource = _optional_text(table, "partition", where)
-    _refuse_ineffective(table, segments, where)
-    return TaskEntry(
-        name=name,
-        segments=tuple(_with_defaults(segment, resource, own or launch) for segment in segments),
-        period=times["period"],
-        deadline=times["deadline"],
-        jitter=times.get("jitter", Fraction(0)),
-        offset=times.get("offset"),
-        priority=_priority(table, where),
-        core=_optional_text(table, "core", where),
-        wait=choice(table["wait"], HostWait, f"{where}: wait") if "wait" in table else None,
-        context=_optional_text(table, "context", where),
-    )
+    where = f"task {entry_name(table, 'a task')}"
+    keys = (*_TASK, *_SOURCES, *_CPU, "evidence", *LAUNCH_OPTIONS, "cpu", "segments")
+    said = _read(table, keys, where, {key: f'give one such as {key} = "10ms"' for key in ("period", "deadline")})
+    own = _launch_delay(said, where)
+    segments = _segments(said, folder, where, vouched)
+    _refuse_ineffective(said, segments, where)
+    entries = tuple(_with_defaults(segment, said.get("partition"), own or launch) for segment in segments)
+    return TaskEntry(segments=entries, **{key: said[key] for key in _OF_TASK if key in said})
 
 
 def partition_entry(table: Mapping[str, object], card: Gpu | None = None) -> PartitionEntry:
@@ -127,10 +175,10 @@ def partition_entry(table: Mapping[str, object], card: Gpu | None = None) -> Par
     """
     name = entry_name(table, "a partition")
     where = f"partition {name}"
-    only(table, ("name", "policy", "sms", *_SLICES), where)
-    slices = _slices(table, where)
-    policy = ServerPolicy.FIFO if slices is not None else _policy(table, where, TIME_SLICED)
-    return PartitionEntry(GpuPartition(name, policy), sms_count(table.get("sms"), card, f"{where}: sms"), slices)
+    said = _read(table, ("name", "policy", "sms", *_SLICES), where, {"policy": f"give one of {', '.join(_POLICIES)}"})
+    slices = _slices(said, where)
+    policy = ServerPolicy.FIFO if slices is not None else ServerPolicy(said["policy"])
+    return PartitionEntry(GpuPartition(name, policy), sms_count(said.get("sms"), card, f"{where}: sms"), slices)
 
 
 def copy_engine(table: Mapping[str, object]) -> CopyEngine:
@@ -139,10 +187,12 @@ def copy_engine(table: Mapping[str, object]) -> CopyEngine:
     Raises:
         InputError: an unknown key, no name or policy, or no such policy.
     """
-    name = entry_name(table, "a copy engine")
-    where = f"copy engine {name}"
-    only(table, ("name", "policy"), where)
-    return CopyEngine(name, _policy(table, where))
+    where = f"copy engine {entry_name(table, 'a copy engine')}"
+    readers: dict[str, ValueReader] = {
+        "name": _as_said,
+        "policy": lambda value, what: choice(value, ServerPolicy, what),
+    }
+    return CopyEngine(**read_values(table, readers, where, {"policy": f"give one of {', '.join(ServerPolicy)}"}))
 
 
 def sms_count(value: object, card: Gpu | None, what: str) -> int:
@@ -158,10 +208,8 @@ def sms_count(value: object, card: Gpu | None, what: str) -> int:
         count(value, what, MAX_SMS)
     if card is None:
         return int(str(value))
-    try:
+    with prefix_errors(what):
         return card.count_sms(str(value))
-    except InputError as error:
-        raise InputError(f"{what}: {error}") from None
 
 
 def chain_entry(table: Mapping[str, object]) -> ChainEntry:
@@ -170,43 +218,88 @@ def chain_entry(table: Mapping[str, object]) -> ChainEntry:
     Raises:
         InputError: an unknown key, or one that is missing or does not fit.
     """
-    name = entry_name(table, "a chain")
-    where = f"chain {name}"
-    only(table, ("name", "tasks", "activation", "deadline"), where)
-    for key in ("tasks", "activation"):
-        if key not in table:
-            raise InputError(f"{where} has no {key}")
-    activation = choice(table["activation"], ChainStart, f"{where}: activation")
-    deadline = duration(table["deadline"], f"{where}: deadline") if "deadline" in table else None
-    if deadline == 0:
-        raise InputError(f"{where}: deadline must be more than zero")
-    return ChainEntry(name, texts(table["tasks"], f"{where}: tasks"), activation, deadline)
+    where = f"chain {entry_name(table, 'a chain')}"
+    needed = {"tasks": "name those that hand data on", "activation": f"give one of {', '.join(ChainStart)}"}
+    return ChainEntry(**_read(table, ("name", "tasks", "activation", "deadline"), where, needed))
 
 
 # What a job runs through
 
 
-def launch_delay(table: Mapping[str, object], where: str) -> GivenTime | None:
-    """Return the `launch_delay` of a table with its evidence; None where both keys are missing.
-
-    Raises:
-        InputError: one without the other, or no time.
-    """
-    evidence = _evidence(table, "launch_evidence", where)
-    if "launch_delay" not in table:
-        if evidence is not None:
-            raise InputError(f"{where}: launch_evidence has no effect without launch_delay: give both, or none")
-        return None
-    if evidence is None:
+def _launch_delay(said: Mapping[str, Any], where: str) -> GivenTime | None:
+    """Return the launch delay of a table with its evidence; None where both keys are missing."""
+    if "launch_delay" in said and "launch_evidence" not in said:
         raise InputError(f"{where}: who vouches for this launch_delay? say it in launch_evidence")
-    return GivenTime(duration(table["launch_delay"], f"{where}: launch_delay"), evidence)
+    if "launch_evidence" in said and "launch_delay" not in said:
+        raise InputError(f"{where}: launch_evidence has no effect without launch_delay: give both, or none")
+    return GivenTime(said["launch_delay"], said["launch_evidence"]) if "launch_delay" in said else None
 
 
-def _refuse_beside(key: str, table: Mapping[str, object], shared: Sequence[str], where: str) -> None:
-    """Refuse other keys beside `segments`, or `cpu` alone."""
-    if others := [other for other in table if other not in (*shared, key)]:
+def _segments(said: Mapping[str, Any], folder: Path, where: str, vouched: str) -> SegmentEntries:
+    """Return what a job runs through: a list of segments, CPU time alone, or a kernel with CPU time around it."""
+    listed = next((key for key in ("segments", "cpu") if key in said), None)
+    if listed is not None and (others := [key for key in said if key not in (*_TASK, listed)]):
         remedy = "list what a job runs through in segments, each with its own keys, and nothing beside it"
-        raise InputError(f"{where}: {key} and {others[0]} exclude each other: {remedy}")
+        raise InputError(f"{where}: {listed} and {others[0]} exclude each other: {remedy}")  # they would have no effect
+    if listed == "cpu":
+        return (CpuEntry(said["cpu"]),)
+    if listed is not None:
+        if not 1 <= len(said["segments"]) <= MAX_SEGMENTS:
+            raise InputError(f"{where}: a job has 1..{MAX_SEGMENTS} segments, not {len(said['segments'])}")
+        return tuple(_segment(item, folder, f"{where}: segments[{n}]") for n, item in enumerate(said["segments"]))
+    given = [key for key in _SOURCES if key in said]
+    if not given:
+        known = ", ".join(_SOURCES)
+        raise InputError(
+            f'{where} has no execution time: give exactly one of {known} (or cpu = "1ms" alone, or segments)'
+        )
+    kind = _only_kind(given, _SOURCES, where)
+    kernel = ServedEntry(SegmentKind.KERNEL, _source(kind, said, folder, where, vouched))
+    before, after = ([CpuEntry(said[key])] if said.get(key) else [] for key in _CPU)
+    return (*before, kernel, *after)
+
+
+def _only_kind(given: Sequence[str], known: Sequence[str], where: str) -> str:
+    if len(given) != 1:
+        problem = f"{' and '.join(given)} exclude each other" if given else "it says nothing that a job runs"
+        raise InputError(f"{where}: {problem}: give exactly one of {', '.join(known)}")
+    return given[0]
+
+
+def _segment(table: Mapping[str, object], folder: Path, where: str) -> CpuEntry | ServedEntry:
+    only(table, tuple(dict.fromkeys(key for keys in _SEGMENT.values() for key in (*_SEGMENT, *keys))), where)
+    kind = _only_kind([key for key in _SEGMENT if key in table], tuple(_SEGMENT), where)
+    said = _read(table, _SEGMENT[kind], where)
+    if kind == "cpu":
+        return CpuEntry(said["cpu"])
+    if kind == "copy" and "engine" not in said:
+        raise InputError(f'{where}: the copy has no engine: say which serves it, such as engine = "h2d"')
+    what, resource = (SegmentKind.COPY, "engine") if kind == "copy" else (SegmentKind.KERNEL, "partition")
+    source = _source(kind, said, folder, where, 'evidence = "..."')
+    return ServedEntry(what, source, said.get(resource), _launch_delay(said, where))
+
+
+def _source(kind: str, said: Mapping[str, Any], folder: Path, where: str, vouched: str) -> TimeSource:
+    """Return where the execution time of a copy or kernel comes from."""
+    if kind != "kernel" and (launch := [key for key in LAUNCH_OPTIONS if key in said]):
+        raise InputError(f"{where}: {launch[0]} belongs to a kernel, and the execution time comes from {kind}")
+    evidence = said.get("evidence")
+    if kind in ("kernel", "bundle"):
+        path = folder / said[kind]
+        return BundleFile(path, evidence) if kind == "bundle" else _launch(said, path, folder, evidence, where)
+    if evidence is None:
+        raise InputError(f"{where}: who vouches for this {kind}? say it in {vouched}")
+    return GivenCycles(said["cycles"], evidence) if kind == "cycles" else GivenTime(said[kind], evidence)
+
+
+def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
+    with prefix_errors(where):
+        if "machine" in table and "capacity" in table:
+            raise InputError("machine and capacity exclude each other")
+        values = launch_values(table, folder)
+        machine = find_machine(values["machine"]).machine if "machine" in values else values.get("capacity")
+        question = kernel_question(path, values, key_of_field)
+        return KernelLaunch(question, machine, evidence, given_intervals(values.get("holds", ())))
 
 
 def _refuse_ineffective(table: Mapping[str, object], segments: SegmentEntries, where: str) -> None:
@@ -238,142 +331,24 @@ def _with_defaults(
     return replace(segment, resource=segment.resource or partition, launch=segment.launch or launch)
 
 
-def _one_kernel(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> SegmentEntries:
-    kernel = ServedEntry(SegmentKind.KERNEL, _source(table, folder, where, vouched))
-    before, after = (duration(table.get(key, "0s"), f"{where}: {key}") for key in _CPU)
-    return (*([CpuEntry(before)] if before else []), kernel, *([CpuEntry(after)] if after else []))
-
-
-def _segments(value: object, folder: Path, where: str) -> SegmentEntries:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise InputError(f'{where}: segments must be a list of tables such as {{ cpu = "1ms" }}, not {shown(value)}')
-    if not 1 <= len(value) <= MAX_SEGMENTS:
-        raise InputError(f"{where}: a job has 1..{MAX_SEGMENTS} segments, not {len(value)}")
-    return tuple(_segment(item, folder, f"{where}: segments[{index}]") for index, item in enumerate(value))
-
-
-def _segment(table: Mapping[str, object], folder: Path, where: str) -> CpuEntry | ServedEntry:
-    kinds = ("cpu", "copy", *_SOURCES)
-    only(table, (*kinds, "engine", "partition", "evidence", *_DELAY, *LAUNCH_OPTIONS), where)
-    given = [key for key in kinds if key in table]
-    if len(given) != 1:
-        problem = f"{' and '.join(given)} exclude each other" if given else "it says nothing that a job runs"
-        raise InputError(f"{where}: {problem}: give exactly one of {', '.join(kinds)}")
-    if given == ["cpu"]:
-        only(table, ("cpu",), where)
-        return CpuEntry(_positive(table, "cpu", where))
-    if given == ["copy"]:
-        only(table, ("copy", "engine", "evidence", *_DELAY), where)
-        return _copy(table, where)
-    only(table, (*_SOURCES, "partition", "evidence", *_DELAY, *LAUNCH_OPTIONS), where)
-    source = _source(table, folder, where, 'evidence = "..."')
-    return ServedEntry(
-        SegmentKind.KERNEL, source, _optional_text(table, "partition", where), launch_delay(table, where)
-    )
-
-
-def _copy(table: Mapping[str, object], where: str) -> ServedEntry:
-    if "engine" not in table:
-        raise InputError(f'{where}: the copy has no engine: say which serves it, such as engine = "h2d"')
-    evidence = _evidence(table, "evidence", where)
-    if evidence is None:
-        raise InputError(f'{where}: who vouches for this copy? say it in evidence = "..."')
-    source = GivenTime(_positive(table, "copy", where), evidence)
-    return ServedEntry(SegmentKind.COPY, source, _optional_text(table, "engine", where), launch_delay(table, where))
-
-
-# Where an execution time comes from
-
-
-def _source(table: Mapping[str, object], folder: Path, where: str, vouched: str) -> TimeSource:
-    given = [key for key in _SOURCES if key in table]
-    if len(given) != 1:
-        problem = f"{' and '.join(given)} exclude each other" if given else "has no execution time"
-        known = ", ".join(_SOURCES)
-        rest = "" if given else ' (or cpu = "1ms" alone, or segments)'
-        raise InputError(f"{where}{': ' if given else ' '}{problem}: give exactly one of {known}{rest}")
-    kind = given[0]
-    if kind != "kernel" and (launch := [key for key in LAUNCH_OPTIONS if key in table]):
-        raise InputError(f"{where}: {launch[0]} belongs to a kernel, and the execution time comes from {kind}")
-    evidence = _evidence(table, "evidence", where)
-    if kind in ("wcet", "cycles") and evidence is None:
-        raise InputError(f"{where}: who vouches for this {kind}? say it in {vouched}")
-    if kind == "wcet":
-        return GivenTime(_positive(table, "wcet", where), evidence or "")
-    if kind == "cycles":
-        return GivenCycles(count(table["cycles"], f"{where}: cycles", MAX_GIVEN_CYCLES), evidence or "")
-    path = folder / text(table[kind], f"{where}: {kind}")
-    return BundleFile(path, evidence) if kind == "bundle" else _launch(table, path, folder, evidence, where)
-
-
-def _launch(table: Mapping[str, object], path: Path, folder: Path, evidence: str | None, where: str) -> KernelLaunch:
-    try:
-        if "machine" in table and "capacity" in table:
-            raise InputError("machine and capacity exclude each other")
-        values = launch_values(table, folder)
-        machine = find_machine(values["machine"]).machine if "machine" in values else values.get("capacity")
-        question = kernel_question(path, values, key_of_field)
-        return KernelLaunch(question, machine, evidence, given_intervals(values.get("holds", ())))
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _optional_text(table: Mapping[str, object], key: str, where: str) -> str | None:
-    return text(table[key], f"{where}: {key}") if key in table else None
-
-
-def _evidence(table: Mapping[str, object], key: str, where: str) -> str | None:
-    found = _optional_text(table, key, where)
-    if found is not None and not found.strip():
-        raise InputError(f"{where}: {key} is blank: say who vouches, and why")
-    return found
-
-
-def _positive(table: Mapping[str, object], key: str, where: str) -> Fraction:
-    seconds = duration(table[key], f"{where}: {key}")
-    if seconds == 0:
-        raise InputError(f"{where}: {key} must be more than zero")
-    return seconds
-
-
-def _policy(table: Mapping[str, object], where: str, *more: str) -> ServerPolicy:
-    """Return a policy that needs no other key; `more` names those that do, for the message."""
-    known = ", ".join((*ServerPolicy, *more))
-    if "policy" not in table:
-        raise InputError(f"{where} has no policy: give one of {known}")
-    if table["policy"] not in list(ServerPolicy):
-        raise InputError(f"{where}: policy must be one of {known}, not {shown(table['policy'])}")
-    return ServerPolicy(str(table["policy"]))
-
-
-def _slices(table: Mapping[str, object], where: str) -> SlicesEntry | None:
+def _slices(said: Mapping[str, Any], where: str) -> SlicesEntry | None:
     """Return how contexts take a partition in turn, None where they do not."""
-    if table.get("policy") != TIME_SLICED:
-        if said := [key for key in _SLICES if key in table]:
-            raise InputError(f'{where}: {said[0]} has no effect without policy = "{TIME_SLICED}": leave it out')
+    if said["policy"] != TIME_SLICED:
+        if others := [key for key in _SLICES if key in said]:
+            raise InputError(f'{where}: {others[0]} has no effect without policy = "{TIME_SLICED}": leave it out')
         return None
     remedy = 'say how long a turn of a context is and what a switch takes, such as slice = "1ms", switch = "200us"'
     for key in ("slice", "switch"):
-        if key not in table:
+        if key not in said:
             raise InputError(f"{where} is {TIME_SLICED} and has no {key}: {remedy}")
-    evidence = _evidence(table, "switch_evidence", where)
-    if evidence is None:
+    if "switch_evidence" not in said:
         raise InputError(f"{where}: who vouches for this switch? say it in switch_evidence")
-    return SlicesEntry(_positive(table, "slice", where), duration(table["switch"], f"{where}: switch"), evidence)
-
-
-def _priority(table: Mapping[str, object], where: str) -> int | None:
-    value = table.get("priority")
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > MAX_PRIORITY:
-        raise InputError(f"{where}: priority must be a whole number of at most 1e9, not {shown(value)}")
-    return value
+    return SlicesEntry(said["slice"], said["switch"], said["switch_evidence"])
 
 
 SUFFIXES = (".toml", ".csv")
 
-_TOP = ("gpu", "clock", "tick", "priorities", "launch_delay", "launch_evidence")
+_TOP = ("gpu", "clock", "tick", "priorities", *_DELAY)
 _TABLES = ("partition", "copy_engine", "task", "chain")
 _NOT_IN_A_ROW = ("segments", "copy", "engine")
 _LIST_SEPARATOR = ";"
@@ -411,10 +386,8 @@ def read(path: Path, *, gpu: str | None = None, clock: str | None = None, priori
     found = _on_card(found)
     shortest = ExecutionTime(PICOSECOND)  # a placeholder: execution times are not known yet
     system, _ = task_set(found, dict.fromkeys(found.executions, shortest))  # all but execution times
-    try:
+    with prefix_errors(str(path)):
         predecessors(system)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
     return found
 
 
@@ -437,16 +410,17 @@ def _on_card(found: Description) -> Description:
 
 def _from_toml(content: str, path: Path) -> Description:
     document = parse_toml(content, "task file", str(path))
-    try:
+    with prefix_errors(str(path)):
         return _description(document, path)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
 
 
 def _description(document: Mapping[str, object], path: Path) -> Description:
     only(document, (*_TOP, *_TABLES), "the file")
-    folder, card, launch = path.parent, _card(document, path.parent), launch_delay(document, "the file")
-    tasks = tuple(task_entry(table, folder, launch) for table in tables(document, "task", MAX_TASKS, needed=True))
+    launch = _launch_delay(
+        _read({key: document[key] for key in _DELAY if key in document}, _DELAY, "the file"), "the file"
+    )
+    card = _card(document, path.parent)
+    tasks = tuple(task_entry(table, path.parent, launch) for table in tables(document, "task", MAX_TASKS, needed=True))
     has_kernels = any(part.kind is SegmentKind.KERNEL for entry in tasks for part in entry.executions.values())
     partitions = tables(document, "partition", MAX_TASKS, needed=has_kernels)
     return Description(
@@ -454,9 +428,9 @@ def _description(document: Mapping[str, object], path: Path) -> Description:
         tasks=tasks,
         partitions=tuple(partition_entry(table, card) for table in partitions),
         chains=tuple(map(chain_entry, tables(document, "chain", MAX_TASKS))),
-        clock=_optional(document, "clock", frequency),
-        step=_step(document),
-        priorities=None if "priorities" not in document else choice(document["priorities"], Priorities, "priorities"),
+        clock=frequency(document["clock"], "clock") if "clock" in document else None,
+        step=_positive(document["tick"], "tick") if "tick" in document else None,
+        priorities=choice(document["priorities"], Priorities, "priorities") if "priorities" in document else None,
         card=card,
         engines=tuple(map(copy_engine, tables(document, "copy_engine", MAX_TASKS))),
     )
@@ -467,19 +441,6 @@ def _card(document: Mapping[str, object], folder: Path) -> Gpu | None:
         return None
     name = text(document["gpu"], "gpu")
     return gpus.find_gpu(str(folder / name) if name.endswith(".toml") else name)
-
-
-def _optional(
-    document: Mapping[str, object], key: str, read_value: Callable[[object, str], Fraction]
-) -> Fraction | None:
-    return read_value(document[key], key) if key in document else None
-
-
-def _step(document: Mapping[str, object]) -> Fraction | None:
-    found = _optional(document, "tick", duration)
-    if found == 0:
-        raise InputError("tick must be more than zero")
-    return found
 
 
 # CSV
@@ -509,10 +470,8 @@ def _from_csv(content: str, path: Path, card: Gpu | None) -> Description:
     for number, row in enumerate(rows[1:], start=2):
         if not any(cell.strip() for cell in row):
             continue
-        try:
+        with prefix_errors(f"{path}:{number}"):
             _add_row(header, row, path.parent, card, tasks, partitions)
-        except InputError as error:
-            raise InputError(f"{path}:{number}: {error}") from None
     if not 1 <= len(tasks) <= MAX_TASKS:
         raise InputError(f"{path}: a task file has 1..{MAX_TASKS} tasks, not {len(tasks)}")
     return Description(str(path), tuple(tasks), tuple(partitions.values()), card=card)

@@ -6,7 +6,7 @@ theorem 10 for a partition that contexts take in turn; within a context kernels 
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from makespan.deadlines.arrivals import StepBudget
 from makespan.deadlines.operations import BoundTable, Graph, TaskOperation, urgency
@@ -21,18 +21,11 @@ from makespan.deadlines.workload import (
 )
 
 
-class BoundedWork(Protocol):
-    """Work in a window that has a bound."""
-
-    def within(self, length: int) -> int:
-        """Return the most ticks that it takes of a window of this length."""
-
-
 class ContextShare(NamedTuple):
     """The work of one context: `fixed` ticks at any time, and `more` in a window."""
 
     fixed: int
-    more: Sequence[BoundedWork]
+    more: Sequence[Workload]
 
     def within(self, length: int) -> int:
         """Return the most ticks that it takes of a window of this length."""
@@ -246,22 +239,10 @@ def rival_demand(
         rank: Less urgent work goes before only if it has begun; None means that urgency does not count.
         stages: The operations that become ready in any window; None means a window before which all was done.
     """
-    others = known.graph.rivals[resource][head]  # a change in the own family leaves this value as it is
-    return known.kept(
-        (rival_demand, head, resource, rank, stages), others, lambda: _sum_rivals(known, others, resource, rank, stages)
-    )
-
-
-def _sum_rivals(
-    known: BoundTable, heads: Iterable[str], resource: str, rank: int | None, stages: int | None
-) -> RivalDemand | None:
     fixed, workloads, blockers = 0, list[Workload](), list[Blocker]()
-    for head in heads:
-        rival = known.kept(
-            (_rival_family, head, resource, rank, stages),
-            (head,),
-            partial(_rival_family, known, head, resource, rank, stages),
-        )
+    for other in known.graph.rivals[resource][head]:
+        key = other, resource, rank, stages
+        rival = known.kept((_rival_family, *key), (other,), partial(_rival_family, known, *key))
         if rival is None:
             return None
         fixed += rival.fixed

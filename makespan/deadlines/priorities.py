@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from makespan.deadlines.analysis import DEFAULT_LIMITS, is_proven
 from makespan.deadlines.arrivals import OutOfStepsError, StepBudget, Stream
-from makespan.deadlines.exploration import independent_parts
+from makespan.deadlines.chains import independent_parts
 from makespan.deadlines.holistic import AnalysisLimits, responses
 from makespan.deadlines.response import AnalysedOperation, kernel_bounds
 from makespan.deadlines.task import ChainStart, GpuTask, ServerPolicy, TaskChain, TaskSet

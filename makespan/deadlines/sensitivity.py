@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from makespan.deadlines.analysis import analyse
 from makespan.deadlines.assignment import TaskSetAnalysis
@@ -55,12 +55,8 @@ class Margin:
     supposes: tuple[str, ...] = ()
 
 
-class DeadlineProof(Protocol):
-    """A test whether an analysis proves every deadline, without saying more; `is_proven` is one."""
-
-    def __call__(self, task_set: TaskSet, /) -> bool:
-        """Return whether the answer for a task set is yes."""
-        ...
+DeadlineProof: TypeAlias = Callable[[TaskSet], bool]
+"""A test whether an analysis proves every deadline, without saying more; `is_proven` is one."""
 
 
 def execution_factor(

@@ -380,10 +380,13 @@ class TaskSet:
                 f"task {task.name} has no context, and partition {sliced[0]} is {TIME_SLICED}: say of which process it"
                 " is"
             )
-        ranked = [s.name for s in self.servers if s.policy is ServerPolicy.FIXED_PRIORITY and task.on(s.name)]
+        ranked = [s.resource for s in self.servers if s.policy is ServerPolicy.FIXED_PRIORITY and task.on(s.name)]
         if task.priority is None and (task.core is not None or ranked):
-            where = f"core {task.core}" if task.core is not None else ranked[0]
-            raise InputError(f"task {task.name} has no priority, and {where} schedules by priorities")
+            where = core_label(task.core) if task.core is not None else ranked[0]
+            raise InputError(
+                f"task {task.name} has no priority, and {where} schedules by priorities: give every task a"
+                ' priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top (--priorities for CSV)'
+            )
 
     @cached_property
     def by_name(self) -> dict[str, GpuTask]:

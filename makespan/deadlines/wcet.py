@@ -33,7 +33,7 @@ from makespan.deadlines.description import (
     execution_keys,
 )
 from makespan.deadlines.task import GpuTask
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, prefix_errors
 from makespan.host.stopwatch import within
 from makespan.host.text_file import read_bytes
 from makespan.model import assumptions
@@ -256,11 +256,9 @@ def each_execution_time(
     for name, entry in description.executions.items():
         # as text: 0.0 == -0.0, which are two parameters; of all fields, which the representation of a question is not
         key = (type(entry.source).__name__ + repr(astuple(entry.source)), description.sms_of(entry))
-        try:
+        with prefix_errors(f"{description.where}: task {name}"):
             if key not in found:
                 found[key] = _execution_time(entry, description, solver)
-        except InputError as error:
-            raise InputError(f"{description.where}: task {name}: {error}") from None
         yield name, found[key]
 
 

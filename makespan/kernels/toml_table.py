@@ -1,9 +1,9 @@
 """Tables of TOML files that people write: every key is known, and every value has its type and range."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from makespan.host.errors import InputError, did_you_mean
 from makespan.host.text_file import parse_toml, read_text
@@ -17,6 +17,9 @@ MAX_ITEMS = 1000
 MAX_RESOURCES = 16
 
 Choice = TypeVar("Choice", bound=StrEnum)
+
+ValueReader: TypeAlias = Callable[[object, str], Any]
+"""A function that returns what a value says, or raises an `InputError` that begins with the name of the value."""
 
 
 def checked_text(path: Path, what: str) -> str:
@@ -70,6 +73,25 @@ def only(table: Mapping[str, object], known: Sequence[str], where: str) -> None:
         remedy = "; give the bundle that 'makespan solve --string ... --bundle FILE.json' leaves" if is_string else ""
         near = did_you_mean(unknown[0], known)
         raise InputError(f"{where}: unknown key {shown(unknown[0])}{remedy}{near or ';'} known: {', '.join(known)}")
+
+
+def read_values(
+    table: Mapping[str, object], readers: Mapping[str, ValueReader], where: str, needed: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return what a table says, by key.
+
+    Args:
+        readers: The readers of the values, for every key that the table may have.
+        needed: The remedies for keys that the table must have.
+
+    Raises:
+        InputError: an unknown key, one that is missing, or a value that does not fit.
+    """
+    only(table, tuple(readers), where)
+    for key, remedy in (needed or {}).items():
+        if key not in table:
+            raise InputError(f"{where} has no {key}: {remedy}")
+    return {key: readers[key](value, f"{where}: {key}") for key, value in table.items()}
 
 
 def entry_name(table: Mapping[str, object], what: str) -> str:

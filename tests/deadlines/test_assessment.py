@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from makespan import Limits
-from makespan.deadlines.assessment import Assessment, assess
+from makespan.deadlines.assessment import Assessment, assessments
 from makespan.deadlines.exploration import explore
 from makespan.deadlines.files import read
 from makespan.deadlines.task import GpuPartition, GpuTask, HostWait, JobSegment, SegmentKind, ServerPolicy, TaskSet
@@ -19,9 +19,10 @@ PIPELINE = (ROOT / "examples" / "pipeline.toml").read_text()
 
 def assessed(folder: Path, text: str, assignment: str | None = None, *, with_margins: bool = False) -> Assessment:
     (folder / "tasks.toml").write_text(text)
-    found = read(folder / "tasks.toml")
-    wcets = execution_times(found, Solver(Limits))
-    return assess(found, wcets, assignment=assignment, with_margins=with_margins)
+    description = read(folder / "tasks.toml")
+    wcets = execution_times(description, Solver(Limits))
+    *_, found = assessments(description, wcets, assignment=assignment, with_margins=with_margins)
+    return found
 
 
 def test_the_example_of_a_pipeline_adds_up(tmp_path: Path) -> None:

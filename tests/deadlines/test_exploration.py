@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from makespan.deadlines.chains import independent_parts
 from makespan.deadlines.exactness import longest_runs
-from makespan.deadlines.exploration import StateWalk, _most_urgent, explore, independent_parts, obstacle
+from makespan.deadlines.exploration import StateWalk, _most_urgent, explore, obstacle
 from makespan.deadlines.family_states import GridSegment, GridTask, TaskFamily
 from makespan.deadlines.task import (
     ChainStart,

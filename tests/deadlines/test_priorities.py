@@ -10,7 +10,7 @@ import pytest
 from makespan import Limits as SolverLimits
 from makespan.deadlines import priorities
 from makespan.deadlines.analysis import is_proven
-from makespan.deadlines.assessment import Assessment, assess
+from makespan.deadlines.assessment import Assessment, assessments
 from makespan.deadlines.files import read
 from makespan.deadlines.holistic import AnalysisLimits
 from makespan.deadlines.priorities import find_priorities
@@ -168,7 +168,8 @@ def described(path: Path, priorities: str, partition: str = 'partition = "SM0"')
     path.write_text(FILE.format(priorities=priorities) + "".join(ROW.format(*row) for row in rows))
     description = read(path)
     wcets = execution_times(description, Solver(SolverLimits))
-    return assess(description, wcets, assignment=None if partition else "first-fit", with_margins=True)
+    *_, found = assessments(description, wcets, assignment=None if partition else "first-fit", with_margins=True)
+    return found
 
 
 def test_a_file_may_leave_the_order_to_the_search(tmp_path: Path) -> None:

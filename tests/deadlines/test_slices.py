@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from makespan import Limits
 from makespan.deadlines import files
-from makespan.deadlines.assessment import assess
+from makespan.deadlines.assessment import assessments
 from makespan.deadlines.description import SlicesEntry
 from makespan.deadlines.evidence import find_miss, worst_runs
 from makespan.deadlines.holistic import AnalysisLimits as Additions
@@ -237,14 +237,19 @@ def test_a_file_says_how_long_turns_and_switches_are(tmp_path: Path) -> None:
 
 def test_an_assessment_says_who_vouches_for_turns(tmp_path: Path) -> None:
     description = files.read(written(tmp_path, SLICED))
-    notes = assess(description, execution_times(description, Solver(Limits))).notes
-    assert "partitions and cores serve only these tasks: nothing else runs on them" in notes
-    (turns,) = (note for note in notes if note.startswith("contexts that have work take partition GPU in turn, each"))
+    *_, found = assessments(description, execution_times(description, Solver(Limits)))
+    assert "partitions and cores serve only these tasks: nothing else runs on them" in found.notes
+    (turns,) = (
+        note for note in found.notes if note.startswith("contexts that have work take partition GPU in turn, each")
+    )
     assert "each for 1 ms or until it has none left, and every process that uses the GPU" in turns
-    assert "a switch of contexts on partition GPU takes at most 200 us, for which the user vouches: measured" in notes
+    assert (
+        "a switch of contexts on partition GPU takes at most 200 us, for which the user vouches: measured"
+        in found.notes
+    )
     mixed = written(tmp_path, SLICED + '[[partition]]\nname = "h"\npolicy = "fifo"\n')
     description = files.read(mixed)
-    found = assess(description, execution_times(description, Solver(Limits)))
+    *_, found = assessments(description, execution_times(description, Solver(Limits)))
     assert any(note.startswith("a partition serves one kernel at a time, to its end") for note in found.notes)
 
 
@@ -262,7 +267,11 @@ def test_an_assessment_says_who_vouches_for_turns(tmp_path: Path) -> None:
             TASK,
             'partition GPU: slice has no effect without policy = "time-sliced"',
         ),
-        (SLICED.replace("time-sliced", "turns"), TASK, "partition GPU: slice has no effect without policy"),
+        (
+            SLICED.replace("time-sliced", "turns"),
+            TASK,
+            "policy must be one of fixed-priority, .*, not 'turns'",
+        ),
         ('name = "GPU"\n', TASK, "partition GPU has no policy: give one of fixed-priority, .*, time-sliced"),
         ('name = "GPU"\npolicy = "rr"\n', TASK, "policy must be one of fixed-priority, .*, time-sliced, not 'rr'"),
     ],

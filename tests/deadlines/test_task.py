@@ -20,6 +20,10 @@ from makespan.deadlines.task import (
 )
 from makespan.host.errors import InputError
 
+NO_PRIORITY = (
+    ': give every task a priority, or priorities = "rate-monotonic" or "deadline-monotonic" at the top'
+    " (--priorities for CSV)"
+)
 GPU = GpuPartition("gpu", ServerPolicy.FIFO)
 RANKED = GpuPartition("ranked", ServerPolicy.FIXED_PRIORITY)
 CPU, COPY, KERNEL = (
@@ -109,13 +113,13 @@ def test_a_chain_out_of_range_is_refused(arguments: tuple[tuple[str, ...], int |
             (task(partition="ranked"),),
             (RANKED,),
             (),
-            "task a has no priority, and ranked schedules by priorities",
+            "task a has no priority, and partition ranked schedules by priorities" + NO_PRIORITY,
         ),
         (
             (task(core="cpu0", before=1, wait=HostWait.SPIN),),
             (GPU,),
             (),
-            "task a has no priority, and core cpu0 schedules by priorities",
+            "task a has no priority, and core cpu0 schedules by priorities" + NO_PRIORITY,
         ),
         ((GpuTask("a", (COPY,), 9, 9),), (GPU,), (), "task a runs on an unknown copy engine h2d; there is none"),
         ((GpuTask("a", (KERNEL,), 9, 9),), (RANKED,), (), "task a runs on an unknown partition gpu; there are ranked"),

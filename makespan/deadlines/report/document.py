@@ -3,10 +3,13 @@
 from fractions import Fraction
 from typing import Any
 
+from msgspec import to_builtins
+
 from makespan.deadlines.assessment import Assessment
+from makespan.deadlines.assignment import KernelAssignment
 from makespan.deadlines.report.text import executions
 from makespan.deadlines.sensitivity import FewestSms, Margin
-from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, TaskChain
+from makespan.deadlines.task import GpuPartition, GpuTask, JobSegment, Slices, TaskChain
 from makespan.deadlines.verdict import ChainVerdict, Miss, ResourceLoad, TaskVerdict
 from makespan.deadlines.wcet import Wcet, WcetGround
 from makespan.version import versions
@@ -26,8 +29,8 @@ def document(assessment: Assessment) -> dict[str, Any]:
         "assumed_spin": list(assessment.assumed_spin),
         "interrupted": assessment.is_interrupted,
         "file": assessment.where,
-        "tick": _exact(assessment.tick),
-        "clock_hz": None if assessment.clock is None else _exact(assessment.clock),
+        "tick": str(assessment.tick),
+        "clock_hz": None if assessment.clock is None else str(assessment.clock),
         "priorities": None if assessment.priorities is None else str(assessment.priorities),
         "gpu": assessment.gpu,
         "partitions": [_partition(p, assessment.sms[p.name]) for p in assessment.task_set.partitions],
@@ -35,16 +38,17 @@ def document(assessment: Assessment) -> dict[str, Any]:
         "tasks": [_task(task, assessment, found.get(task.name)) for task in assessment.task_set.tasks],
         "loads": [_load(load) for load in ((assessment.demand,) if verdict is None else verdict.loads)],
         "chains": [] if verdict is None else [*map(_chain, assessment.task_set.chains, verdict.chains)],
-        "assignment": None if assignment is None else {
-            "method": assignment.method,
-            "places": None if assignment.places is None else dict(assignment.places),
-            "is_proven": assignment.is_proven,
-        },
-        "margins": [_margin(margin) for margin in assessment.margins],
+        "assignment": None if assignment is None else _fields(assignment, "questions"),
+        "margins": [_fields(margin) for margin in assessment.margins],
         "fewest_sms": [_fewest(each) for each in assessment.fewest],
         "assumptions": list(assessment.notes),
         "versions": versions(),
-    }  # fmt: skip
+    }
+
+
+def _fields(value: Margin | Miss | KernelAssignment | Slices, *less: str) -> dict[str, Any]:
+    """Return the fields of a value but these, as the schema calls them, with exact ratios as text."""
+    return {k: v for k, v in to_builtins(value, enc_hook=str).items() if k not in less}
 
 
 def _partition(partition: GpuPartition, sms: int) -> dict[str, Any]:
@@ -52,7 +56,7 @@ def _partition(partition: GpuPartition, sms: int) -> dict[str, Any]:
     return {
         "name": partition.name,
         "policy": str(partition.policy),
-        "slices": None if slices is None else {"length": slices.length, "switch": slices.switch},
+        "slices": None if slices is None else _fields(slices),
         "sms": sms,
     }
 
@@ -78,7 +82,7 @@ def _task(task: GpuTask, assessment: Assessment, about: TaskVerdict | None) -> d
         "response_is_exact": about is not None and about.is_exact,
         "response_is_attained": about is not None and about.is_attained,
         "method": None if about is None else about.method,
-        "miss": None if about is None or about.miss is None else _miss(about.miss),
+        "miss": None if about is None or about.miss is None else _fields(about.miss, "task"),
     }
 
 
@@ -98,21 +102,12 @@ def _segment(segment: JobSegment, wcet: Wcet | None) -> dict[str, Any]:
     }
 
 
-def _miss(miss: Miss) -> dict[str, Any]:
-    return {
-        "arrival": miss.arrival,
-        "completion": miss.completion,
-        "scenario": miss.scenario,
-        "supposes": list(miss.supposes),
-    }
-
-
 def _load(load: ResourceLoad) -> dict[str, Any]:
     return {
         "name": load.name,
-        "demand": _exact(Fraction(load.numerator, load.denominator)),
+        "demand": str(Fraction(load.numerator, load.denominator)),
         "overload": load.is_overload,
-        "attained": _exact(load.attained),
+        "attained": str(load.attained),
         "supposes": list(load.supposes),
     }
 
@@ -131,17 +126,6 @@ def _chain(asked: TaskChain, chain: ChainVerdict) -> dict[str, Any]:
     }
 
 
-def _margin(margin: Margin) -> dict[str, Any]:
-    return {
-        "quantity": margin.quantity,
-        "holds": None if margin.holds is None else _exact(margin.holds),
-        "fails": None if margin.fails is None else _exact(margin.fails),
-        "breaks": list(margin.breaks),
-        "refuted": margin.refuted,
-        "supposes": list(margin.supposes),
-    }
-
-
 def _fewest(fewest: FewestSms) -> dict[str, Any]:
     found = fewest.found
     return {
@@ -152,12 +136,8 @@ def _fewest(fewest: FewestSms) -> dict[str, Any]:
             {
                 "sms": dict(tried.sms),
                 "unproven": list(tried.unproven),
-                "wcet_seconds": {name: _exact(seconds) for name, seconds in tried.seconds.items()},
+                "wcet_seconds": {name: str(seconds) for name, seconds in tried.seconds.items()},
             }
             for tried in fewest.tried
         ],
     }
-
-
-def _exact(value: Fraction) -> str:
-    return str(value)

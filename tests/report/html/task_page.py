@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NoReturn
 
-from makespan.deadlines.assessment import Assessment, assess
+from makespan.deadlines.assessment import Assessment, assessments
 from makespan.deadlines.evidence import worst_window
 from makespan.deadlines.files import read
 from makespan.deadlines.report.chart import ALL
@@ -59,7 +59,8 @@ activation = "data"
 def assessed(folder: Path, text: str) -> Assessment:
     (folder / "tasks.toml").write_text(text)
     description = read(folder / "tasks.toml")
-    return assess(description, execution_times(description, Solver(_refuse)))
+    *_, found = assessments(description, execution_times(description, Solver(_refuse)))
+    return found
 
 
 def found(known: Assessment) -> PageContents:
