@@ -125,10 +125,11 @@ def test_what_only_newer_gpus_have_is_compiled_for_them(folder: Path, capsys: py
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("compiling_once")
 def test_a_sweep_answers_every_shipped_kernel(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It compiles each of them several times, always to the same program."""
+    """That every compilation gives the same program is a matter of the test below, of functions with made-up names."""
     monkeypatch.setattr(QuestionRun, "crew", crew_here(wants_bundle=False))
     Path("sweep.toml").write_text(toml({**asked(path), "gpu": "rtx-3070"}))
     done = Runner("sweep", capsys)("sweep.toml", "-q", "-o", "sweep.sqlite")
