@@ -237,7 +237,7 @@ def test_a_whole_gpu_lacks_the_grid_and_resident_blocks_besides(solve: Runner) -
         "the blocks that are resident on an SM at once (--blocks-per-sm N, or --arch sm_NN)",
     ]
     assert command == "  makespan solve k.ptx --sms 2 --block N --grid N --loop-bound 'k.cu:5=N' --blocks-per-sm N"
-    assert solve(*filled(command), "--time-limit", 1, "--quiet").code in (0, 3)
+    assert solve(*filled(command), "--time-limit", 0.1, "--quiet").code in (0, 3)
     question = KernelQuestion(Path("k.ptx"), launch=Launch(grid=4), blocks_per_sm=2)
     with pytest.raises(MissingInputsError) as caught:
         gpu_instance(question, sms=2)
@@ -251,7 +251,7 @@ def test_many_loops_are_asked_for_as_a_file(solve: Runner, capsys: pytest.Captur
     assert command == "  makespan solve k.ptx --block 32 --loop-bound 'FILE'"
     assert cli.run(["strings", "k.ptx", "--bounds-template"]) == 0
     Path("FILE").write_text(capsys.readouterr().out.replace(",?", ",4"))
-    assert solve("k.ptx", "--block", 32, "--loop-bound", "FILE", "--time-limit", 1, "--quiet").code in (0, 3)
+    assert solve("k.ptx", "--block", 32, "--loop-bound", "FILE", "--time-limit", 0.1, "--quiet").code in (0, 3)
 
 
 def test_a_bounds_template_says_what_else_would_tell_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,7 +302,7 @@ def test_a_command_can_be_copied_whatever_names_there_are(solve: Runner) -> None
     done = solve("--block", 32, "--", "-k;.ptx")
     words = shlex.split(done.err.splitlines()[1])
     assert words == ["makespan", "solve", "--block", "32", "--loop-bound", f"{name}:4=N", "--", "-k;.ptx"]
-    assert solve("--time-limit", 1, "--quiet", *filled(shlex.join(words))).code in (0, 3)
+    assert solve("--time-limit", 0.1, "--quiet", *filled(shlex.join(words))).code in (0, 3)
 
 
 def test_a_comment_that_tells_no_bound_is_still_explained(solve: Runner) -> None:

@@ -78,7 +78,7 @@ def test_a_gpu_says_its_sms_machine_and_clock(solve: Runner) -> None:
 
 def test_a_verdict_says_how_long_dram_may_need_and_what_is_supposed_of_it(solve: Runner) -> None:
     """A warp of the reduction has two loads in flight at a time: 46 SMs, 6 blocks of 8 warps, 1024 bytes each."""
-    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 1000, "--time-limit", 1, "--latency")
+    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 300, "--time-limit", 0.1, "--latency")
     doubted = solve(*launch, "global=..900", "--quiet").out
     assert (
         "if global takes at most 900 cycles, although DRAM may need 17412 cycles for what can be in flight" in doubted
@@ -88,7 +88,7 @@ def test_a_verdict_says_how_long_dram_may_need_and_what_is_supposed_of_it(solve:
     SCHEMA.validate(known)
     assert told.code == 3
     # warp 0 of a block loads twice and stores, the other seven load twice; and all of L2
-    moved = 1000 * (8 * 2 * 1024 + 2048) + 4 * 2**20
+    moved = 300 * (8 * 2 * 1024 + 2048) + 4 * 2**20
     assert known["dram_cycles"] == int(Fraction(moved, 448 * 10**9) * 1_725_000_000 / Fraction(4, 5))
     last = known["last_dispatch"]
     assert last["dispatched"] + last["tail"] + known["dram_cycles"] == known["upper"]
@@ -100,7 +100,7 @@ def test_a_verdict_says_how_long_dram_may_need_and_what_is_supposed_of_it(solve:
 def test_the_evidence_of_a_launch_whose_dram_is_busy_is_verified(
     solve: Runner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 40, "--latency", "global=..450+dram", "--time-limit", 1)
+    launch = (*CUBIN[:3], "--gpu", "rtx-3070", "--grid", 40, "--latency", "global=..450+dram", "--time-limit", 0.1)
     told = json.loads(solve(*launch, "--bundle", tmp_path / "b.json", "--format", "json").out)
     kept = json.loads((tmp_path / "b.json").read_text())
     assert kept["instance"]["dram"] == told["dram_cycles"] > 0
@@ -229,7 +229,7 @@ def test_warps_without_partitions_are_not_assigned(solve: Runner) -> None:
 
 @pytest.mark.parametrize("where", [("--blocks-per-sm", 2), ("--gpu", "rtx-3070", "--grid", 9)])
 def test_warps_that_differ_are_assigned_by_their_numbers(solve: Runner, where: tuple[object, ...]) -> None:
-    asked = (*CUBIN, *where, "--time-limit", 1, "--format", "json")
+    asked = (*CUBIN, *where, "--time-limit", 0.1, "--format", "json")
     free, said = (json.loads(solve(*asked, *more).out) for more in ((), ("--assignment", "modulo")))
     assert "if warp w belongs to partition w mod 4" in said["caveats"]
     assert said["upper"] <= free["upper"]

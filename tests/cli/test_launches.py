@@ -46,7 +46,7 @@ def test_two_launches_share_a_gpu_and_the_bundle_is_verified(
 ) -> None:
     path, bundle = tmp_path / "launches.toml", tmp_path / "bundle.json"
     path.write_text("\n".join([ROOM, launch("small", 64, 8, SMALL), launch("large", 256, 5, LARGE)]))
-    solved = Runner("solve", capsys)(path, "--sms", 2, "--time-limit", 1, "--format", "json", "--bundle", bundle)
+    solved = Runner("solve", capsys)(path, "--sms", 2, "--time-limit", 0.1, "--format", "json", "--bundle", bundle)
     told = json.loads(solved.out)
     SCHEMA.validate(told)
     assert (told["room"], [grid["takes"] for grid in told["grids"]]) == ([4, 16], [[1, 2], [1, 8]])
@@ -61,11 +61,11 @@ def test_two_launches_share_a_gpu_and_the_bundle_is_verified(
 def test_more_launches_take_no_less(solve: Runner) -> None:
     """As much as all blocks one after another on each SM, and a text that says so."""
     both = solve.written(ROOM, launch("small", 64, 8, SMALL), launch("large", 256, 5, LARGE))  # type: ignore[attr-defined]
-    said = " ".join(solve(both, "--sms", 2, "--time-limit", 1).out.split())
+    said = " ".join(solve(both, "--sms", 2, "--time-limit", 0.1).out.split())
     assert "the worst case of 13 blocks on 2 SMs" in said
     assert "there is no room for some of them on any SM; so the last one gets its room in cycle" in said
     few = solve.written(ROOM, launch("small", 64, 2, SMALL), launch("large", 256, 1, LARGE))  # type: ignore[attr-defined]
-    assert "what a block waits for takes at most" in solve(few, "--sms", 2, "--time-limit", 1).out
+    assert "what a block waits for takes at most" in solve(few, "--sms", 2, "--time-limit", 0.1).out
 
 
 @pytest.mark.parametrize(
