@@ -41,10 +41,12 @@ def test_no_bound_is_below_a_simulated_window(row: dict[str, str]) -> None:
         loop_bounds=words(row["loop_bound"]),
         latencies=[f"{operation}=..{row['global']}" for operation in ("global", "atomic")],
     )
-    wide = launch_kernel(question).default_machine
+    launched = launch_kernel(question)
+    wide = launched.default_machine
     least = next(
         use.least for unit in wide.units for use in unit.uses if unit.name == "L" and "memory" in use.resources
     )
     coalesced = narrow_intervals(wide, given_intervals([f"memory=..{max(int(row['passes']), least)}"]))
-    bounds = [bound(question.instance(machine)) for machine in (wide, coalesced)]
+    bounds = [bound(instance) for machine in (wide, coalesced) for instance in launched.instances(machine)]
+    assert len(bounds) == 2
     assert min(bounds) >= int(row["window"])
