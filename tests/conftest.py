@@ -3,11 +3,14 @@
 import gc
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from benchmarks.explorer import Explorer, built
 from tests.cpu_report import Meter
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +54,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     soak = [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=soak)
     items[:] = [item for item in items if item not in soak]
+
+
+@pytest.fixture(scope="session")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """The second program of the model, compiled once: it has every schedule."""
+    try:
+        program = built(tmp_path_factory.mktemp("explorer"))
+    except FileNotFoundError as reason:
+        pytest.skip(str(reason))
+    with closing(Explorer(program)) as running:
+        yield running
 
 
 def pytest_collection_finish() -> None:

@@ -86,7 +86,7 @@ def test_one_command_measures_and_draws(
 ) -> None:
     monkeypatch.setattr(experiment, "SAMPLES", ("vecadd",))
     picture, cache = tmp_path / "fraction.png", tmp_path / "kernels.json"
-    options = ["--sets", "4", "--steps", "4", "--kernels", "6", "--tasks", "3", "--jobs", "1", "--seconds", "0.5"]
+    options = ["--sets", "4", "--steps", "4", "--kernels", "6", "--tasks", "3", "--jobs", "1", "--seconds", "0.1"]
     monkeypatch.setattr("sys.argv", ["schedulability", *options, "--cache", str(cache), "--plot", str(picture)])
     experiment.main()
     out, err = capsys.readouterr()

@@ -4,7 +4,6 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from benchmarks import claims as claimed
 from benchmarks import soundness
-from benchmarks.explorer import Explorer, Truth, built
+from benchmarks.explorer import Explorer, Truth
 from benchmarks.small_instances import KINDS, improved, rebuilt
 from benchmarks.soundness import Asked, Campaign, look
 from makespan import Instance
@@ -22,16 +21,6 @@ from makespan.proof.bounds import least_possible
 from tests.oracle import brute_force
 
 WIDE = Machine("wide", (UnitClass("C", 1), UnitClass("L", 1, 1, Latency(3, 3))), issue_width=1)
-
-
-@pytest.fixture(scope="module")
-def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    try:
-        program = built(tmp_path_factory.mktemp("explorer"))
-    except FileNotFoundError as reason:
-        pytest.skip(str(reason))
-    with closing(Explorer(program)) as running:
-        yield running
 
 
 def asked(kind: str, numbers: range, *, share: int = 1000) -> Asked:

@@ -786,16 +786,18 @@ def test_a_reader_that_has_had_enough_sees_no_traceback() -> None:
         assert ran.wait(600) in (0, 141)  # 0 if all was written before
 
 
-def test_letters_stand_beside_the_source_lines_that_they_come_from(tmp_path: Path) -> None:
+def test_letters_stand_beside_the_source_lines_that_they_come_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kernel = tmp_path / "k.ptx"
     kernel.write_text(
         ".version 8.0\n.target sm_75\n.visible .entry k()\n{\n.loc 1 3 0\nld.u32 a,[b];\nadd.s32 a,a,a;\n"
         '.loc 1 4 0\nadd.s32 a,a,a;\nst.u32 [b],a;\n.loc 1 3 0\nret;\n}\n.file 1 "k.cu"\n'
     )
-    command = [sys.executable, "-m", "makespan", "strings", str(kernel)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    strings = Runner("strings", capsys)
+    text = strings(kernel).out
     assert text.splitlines()[-4:] == ["  4 instructions (2 C, 2 L)", "  k.cu:3: LC", "  k.cu:4: CL", "  LCCL"]
-    told = json.loads(subprocess.run([*command, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+    told = json.loads(strings(kernel, "--format", "json").out)
     assert [letter["source_line"] for letter in told["letters"]] == ["k.cu:3", "k.cu:3", "k.cu:4", "k.cu:4"]
 
 

@@ -19,6 +19,7 @@ from tests.sweep.here import crew_here
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
 ASKS: dict[str, dict[str, object]] = {
+    "mandelbrot": {"loop-bound": ["mandelbrot.cu:27=8"]},
     "matmul_tiled": {"block": "16x16", "param": ["n=64"]},
     "nbody": {"param": ["n=64"]},
     "nearest_point": {"param": ["n=33"]},

@@ -433,7 +433,7 @@ def drawn(random: Random) -> TaskSet:
 def test_no_schedule_between_the_ticks_is_longer_than_a_bound() -> None:
     """For random systems with every kind of segment, steps that divide nothing, and events at halves to quarters."""
     random, compared, was_low = Random("between the ticks"), 0, 0
-    while compared < 30:
+    while compared < 15:
         system = drawn(random)
         grains, step = random.choice((2, 3, 4)), Fraction(random.randint(3, 9), random.choice((2, 3, 4)))
         if (truth := longest(system.finer(grains), 3000)) is None:

@@ -7,17 +7,14 @@ They never see the instance that is made of it.
 import os
 import random
 import secrets
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from benchmarks import multiprocessors
-from benchmarks.explorer import Explorer, built
+from benchmarks.explorer import Explorer
 from benchmarks.explorer import launched as written
 from benchmarks.explorer import written as explorer_words
 from makespan.model.gpu import GpuInstance
@@ -126,14 +123,6 @@ def test_what_is_claimed_of_warps_by_number_holds_for_their_launch(seed: int) ->
     seen = campaign(random.Random(seed), 40, (4, 6), by_definition)
     assert seen["accepted"] == 40
     assert min(seen["with an order"], seen["blocks that straddle"], seen["longer than by program"]) > 0
-
-
-@pytest.fixture(scope="module")
-def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    if shutil.which("g++") is None:
-        pytest.skip("no compiler of C++")
-    with closing(Explorer(built(Path(tmp_path_factory.mktemp("explorer"))))) as running:
-        yield running
 
 
 def test_campaigns_tell_the_explorer_the_order_of_the_launch() -> None:
