@@ -189,20 +189,12 @@ class PathWindows:
         return min((length for length in (found, more) if length is not None), default=None)
 
     def _way(self, stages: PathStages, count: int) -> ResourceTime | None:
-        spans = None if count == 1 else self._spans(stages.operations)
+        known = [span for o in stages.operations if (span := self.known.span[o.number]) is not None]
+        spans = None if count == 1 or len(known) < len(stages.operations) else sum(known)
         found = tuple(stage_waits(self.known, stages))
         if spans is None and not found:
             return None
         return ResourceTime(sum(operation.wcet for operation in stages.operations), spans, found)
-
-    def _spans(self, stages: Sequence[TaskOperation]) -> int | None:
-        found = 0
-        for operation in stages:
-            span = self.known.span[operation.number]
-            if span is None:
-                return None
-            found += span
-        return found
 
 
 def _by_resource(path: Sequence[TaskOperation]) -> tuple[PathStages, ...]:

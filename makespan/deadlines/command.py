@@ -175,13 +175,19 @@ def command(
             limits=AnalysisLimits(attempts=attempts),
             progress=show,
         )
-        found = _last_assessment(_with_sizes(known, sizes))
+        found = _last_assessment(known, sizes)
     try:
         view = ChartView(names, None if part is None else ticks_of(part, found.tick))
         wanted = (_draw(found, gantt, view), _page(found, html, view, given), _export(found, export))
         made = [] if found.is_interrupted else [*chain(*wanted)]
     finally:  # the answer is printed even if writing a file fails
-        click.echo(_output_text(found, output))
+        words = render(
+            output,
+            text=lambda: report(found, width=terminal_width()),
+            quiet=lambda: verdict(found),
+            data=lambda: document(found),
+        )
+        click.echo(words)
     for line in made:
         remark(line, output)
     return INTERRUPTED if found.is_interrupted else _EXIT_CODES[found.answer]
@@ -208,42 +214,18 @@ def _solve_times(description: Description, solver: Solver) -> dict[str, Wcet]:
     return found
 
 
-def _with_sizes(known: Iterator[Assessment], sizes: Iterable[FewestSms]) -> Iterator[Assessment]:
-    """Yield the stages of an assessment, and from the last one on with what is found about how few SMs do."""
-    found: Assessment | None = None
-    for stage in known:
-        found = stage
-        yield stage
-    if found is None:
-        return
-    for each in sizes:
-        found = replace(found, fewest=(*found.fewest, each))
-        yield found
-
-
-def _last_assessment(known: Iterator[Assessment]) -> Assessment:
-    """Return the last assessment, or the one that was reached by the time of Ctrl-C."""
-    found = None
+def _last_assessment(known: Iterator[Assessment], sizes: Iterable[FewestSms]) -> Assessment:
+    """Return the last assessment with what is found about how few SMs do, or what is known by the time of Ctrl-C."""
+    found = next(known)  # Ctrl-C before the first one leaves nothing to tell
     try:
         for stage in known:
             found = stage
+        for each in sizes:
+            found = replace(found, fewest=(*found.fewest, each))
     except KeyboardInterrupt:
-        if found is None:
-            raise
         notice("interrupted: what is known so far")
         return replace(found, is_interrupted=True)
-    if found is None:
-        raise ValueError("no assessment")
     return found
-
-
-def _output_text(found: Assessment, output: str) -> str:
-    return render(
-        output,
-        text=lambda: report(found, width=terminal_width()),
-        quiet=lambda: verdict(found),
-        data=lambda: document(found),
-    )
 
 
 def _check_outputs(gantt: Path | None, html: Path | None, export: tuple[str, Path] | None) -> None:

@@ -257,20 +257,12 @@ class BoundTable:
 
     def whole(self, task: GpuTask) -> int | None:
         """Return the CPU time of a job and all its launches, copies and kernels with their waiting."""
-        found = task.cpu
-        for number, segment in zip(self.graph.of[task.name], task.segments, strict=True):
-            if segment.kind is not SegmentKind.CPU:
-                span = self.span[number]
-                if span is None:
-                    return None
-                found += segment.delay + span
-        return found
+        parts = zip(self.graph.of[task.name], task.segments, strict=True)
+        spans = [self.span[number] for number, segment in parts if segment.kind is not SegmentKind.CPU]
+        known = [span for span in spans if span is not None]
+        delays = sum(segment.delay for segment in task.segments)
+        return task.cpu + delays + sum(known) if len(known) == len(spans) else None
 
     def _latest(self, sources: tuple[int, ...]) -> int | None:
-        latest = 0
-        for source in sources:
-            end = self.end[source]
-            if end is None:
-                return None
-            latest = max(latest, end)
-        return latest
+        known = [end for source in sources if (end := self.end[source]) is not None]
+        return max(known, default=0) if len(known) == len(sources) else None

@@ -224,13 +224,8 @@ def _work_in_any_window(graph: Graph, demands: Sequence[Demand], stages: int) ->
 
 def _waiting_work(demands: Sequence[Demand], stages: int) -> int | None:
     """Return the work that is waiting or running already when operations become ready."""
-    found = 0
-    for demand in demands:
-        times = demand.at_once
-        if times is None:
-            return None
-        found += times * demand.work
-    return stages * found
+    known = [times * demand.work for demand in demands if (times := demand.at_once) is not None]
+    return stages * sum(known) if len(known) == len(demands) else None
 
 
 def work_since_idle(known: BoundTable, demands: Sequence[Demand]) -> Workload | None:
