@@ -32,7 +32,7 @@ LIMITS = {
     "value in the table of a sweep": "many.sweep.store:MAX_VALUE_BYTES",
     "file of results": "many.library.claims:MAX_FILE_BYTES",
     "runs of a validation": "hardware.campaign:MAX_FILE_BYTES",
-    "bounds file": "kernels.flow.loop_bound:MAX_BOUNDS_BYTES",
+    "bounds file": "kernels.flow.loops:MAX_BOUNDS_BYTES",
     "classes file": "kernels.ptx.isa:MAX_CLASSES_BYTES",
     "trace": "kernels.flow.branches:MAX_TRACE_BYTES",
     "cost table": "estimates.opencl_cost_table.table:MAX_FILE_BYTES",

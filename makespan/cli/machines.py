@@ -22,7 +22,7 @@ from makespan.model.machine import (
     find_machine,
     shipped_machines,
 )
-from makespan.model.machine.tables import MachineDatum
+from makespan.model.machine.files import MachineDatum
 from makespan.proof.engines import ENGINES
 from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
 

@@ -16,7 +16,14 @@ from typing import TypeVar
 
 import msgspec
 
-from makespan.hardware.device import CacheState, DeviceIdentity, LaunchExtent, MeasuredDevice, NeighbourLoad
+from makespan.hardware.device import (
+    CacheState,
+    DeviceIdentity,
+    DeviceLaunch,
+    LaunchExtent,
+    MeasuredDevice,
+    NeighbourLoad,
+)
 from makespan.hardware.instrument import RECORD_BYTES
 from makespan.host.errors import InputError, MeasurementError
 from makespan.host.text_file import decode_text, read_bytes
@@ -222,7 +229,7 @@ def launch_runs(
             if condition.cache is not CacheState.WARM:
                 device.overwrite_cache()
             neighbours = NeighbourLoad.IDLE if last else condition.neighbours  # not while caches warm
-            others = device.launch(campaign.grid, campaign.block, campaign.shared, passed, neighbours)
+            others = device.launch(DeviceLaunch(campaign.grid, campaign.block, campaign.shared, passed), neighbours)
         data = device.read(records, threads * RECORD_BYTES)
         yield CampaignRun(number, condition, tuple(_warp_records(data, campaign)), others)
 

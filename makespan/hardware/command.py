@@ -144,8 +144,7 @@ def command(
     """
     from makespan.hardware import campaign, judgement, report
     from makespan.hardware import subject as subjects
-    from makespan.hardware.named_device import named_device
-    from makespan.hardware.virtual_device import SMS
+    from makespan.hardware.device import SMS, named_device
     from makespan.host.output_file import write_whole
     from makespan.model.machine import given_intervals, gpus, narrow_intervals
     from makespan.report.lines import terminal_width

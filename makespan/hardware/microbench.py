@@ -64,7 +64,7 @@ def command(
 
 def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     from makespan.estimates.microbench import samples
-    from makespan.hardware import sm_file, sm_fit
+    from makespan.hardware import sm_fit
     from makespan.hardware.sm_programs import TABLE
     from makespan.host.output_file import check_writable, write_whole
     from makespan.host.text_file import named_file, parse_toml, read_text
@@ -78,9 +78,9 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     file, where = named_file(machine, "machines", ".toml", "machine")
     document = parse_toml(read_text(file, "machine file", MAX_FILE_BYTES, where=where), "machine file", where)
     told = sm_fit.fit_machine(samples.read(csv, TABLE), base.machine)
-    made = sm_file.measured_machine(document, told, remarks, csv.name)
+    made = sm_fit.measured_machine(document, told, remarks, csv.name)
     if target is not None:
-        write_whole(target, sm_file.machine_toml(made).encode(), "the machine file")
+        write_whole(target, sm_fit.machine_toml(made).encode(), "the machine file")
     click.echo(
         render(output, text=lambda: "\n".join(_lines(told, base, remarks)), data=lambda: _document(told, remarks))
     )
@@ -90,7 +90,7 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
 
 
 def _lines(told: "MachineFit", base: "MachineFile", remarks: dict[str, str]) -> Iterator[str]:
-    from makespan.hardware.sm_file import VIRTUAL, lower_than
+    from makespan.hardware.sm_fit import VIRTUAL, lower_than
 
     how = "VIRTUAL, of no GPU" if VIRTUAL in remarks else "measured on"
     yield f"{how}: {'; '.join(f'{key} {value}' for key, value in remarks.items())}"

@@ -98,7 +98,7 @@ def _by_position(launch: Launch, kernel: sass.SassKernel) -> Launch:
 def _as_in_machine_code(info: LoopInfo, compiled: ptx.PtxKernel, flow: sass.SassFlow) -> LoopInfo:
     """Return a loop of the PTX with what decides it, parameters by the names that they have for machine code."""
     order = [name for parameter in compiled.parameters or () for name, _ in parameter.names]
-    called, declared = flow.semantics.parameter_names(), flow.kernel.parameters
+    called, declared = flow.semantics.signature.called, flow.kernel.parameters
 
     def as_there(decider: LaunchInput) -> LaunchInput:
         if not decider.name:

@@ -14,13 +14,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import GivenBound, Launch, divergence, loop_bounds
+from makespan.kernels.flow import GivenBound, Launch, graph, loop_bounds
 from makespan.kernels.flow.automaton import Automaton, AutomatonBuilder, Branching
-from makespan.kernels.flow.divergence import reconvergences
-from makespan.kernels.flow.graph import Flow
-from makespan.kernels.flow.loop_bound import BoundBasis, LoopBound
+from makespan.kernels.flow.graph import Flow, reconvergences
 from makespan.kernels.flow.loop_info import LoopInfo
-from makespan.kernels.flow.loops import LoopNest, loop_nest
+from makespan.kernels.flow.loops import BoundBasis, LoopBound, LoopNest, loop_nest
 from makespan.kernels.flow.walk import BoundedFlow
 from makespan.kernels.ptx import PtxKernel, flow, loops, program, programs, read, scalar_type
 from makespan.kernels.ptx.effects import is_barrier
@@ -289,7 +287,7 @@ def test_flow_that_no_automaton_tells_is_refused(body: str, message: str) -> Non
 
 
 def test_hostile_flow_is_refused_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(divergence, "MAX_BLOCKS", 500)
+    monkeypatch.setattr(graph, "MAX_BLOCKS", 500)
     ladder = "".join(f"@p bra T{n};\nld.u32 a,[b];\nT{n}: add.s32 a,a,1;\n" for n in range(250))
     with pytest.raises(UnsupportedError, match="has 501 basic blocks; divergent branches are followed in up to 500"):
         program(kernel(ladder))

@@ -7,10 +7,9 @@ import pytest
 
 from makespan.host import tool
 from makespan.kernels import ptx, sass
-from makespan.kernels.flow.deciders import deciders
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch, LaunchInput
-from makespan.kernels.flow.inference import infer_iterations
+from makespan.kernels.flow.inference import deciders, infer_iterations
 from makespan.kernels.flow.loops import loop_nest
 
 PARAMETERS = ".param .u64 data, .param .u32 n, .param .u32 m, .param .align 8 .b8 both[16]"

@@ -17,8 +17,7 @@ from makespan.kernels.flow.execution import Execution, LoopEffort
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.inference import ProvenIterations, infer_iterations
-from makespan.kernels.flow.loop_bound import BoundBasis, LoopBound
-from makespan.kernels.flow.loops import LoopNest, loop_nest
+from makespan.kernels.flow.loops import BoundBasis, LoopBound, LoopNest, loop_nest
 from makespan.kernels.flow.uniformity import decided_sides, uniform_branches
 from makespan.kernels.ptx import flow
 from makespan.kernels.ptx.module import PtxKernel

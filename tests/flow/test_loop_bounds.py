@@ -26,6 +26,7 @@ from makespan.kernels.ptx import (
     program,
     programs,
     read,
+    warps,
 )
 from makespan.model.assumptions import AssumptionKind, caveat, trusted_loop
 from makespan.model.instance import Instance
@@ -461,7 +462,7 @@ def test_other_kernels_are_looked_at_only_for_bounds_that_do_not_fit() -> None:
         seen.append(kernel.name)
         return flow(kernel)
 
-    bounds_for = LanguageAnalysis[PtxKernel, PtxFlow](watched, "PTX").bounds_for
+    bounds_for = LanguageAnalysis(PtxKernel, watched, warps, "PTX").bounds_for
     bounds_for(a, (), [a, b])
     bounds_for(a, [given_bound("L=1"), GivenBound("M", 2, kernel="b")], [a, b])
     assert seen == ["a"]

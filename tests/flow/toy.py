@@ -22,6 +22,7 @@ from makespan.kernels.flow import (
     GivenBound,
     Guard,
     InstructionSet,
+    KernelSignature,
     KernelWarps,
     LaneSpread,
     LaneSpreads,
@@ -48,6 +49,7 @@ TOY = InstructionSet(
     ends="rest",
     aligned_barrier="meet",
 )
+DRUM = KernelSignature("drum")
 UNITS = {"work": "C", "fetch": "L", "meet": "C", "weave": "C"}
 READS = {"who": "$lane", "where": "$x"}
 
@@ -75,15 +77,7 @@ class Kernel:
 class Semantics:
     code: tuple[Instruction, ...]
     instruction_set: InstructionSet = TOY
-
-    def fit_launch(self, launch: Launch) -> Launch:
-        return launch
-
-    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
-        return {}
-
-    def parameter_names(self) -> Mapping[str, str]:
-        return {}
+    signature: KernelSignature = DRUM
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         match self.code[number]:
@@ -177,6 +171,4 @@ def warps(text: str, launch: Launch | None = None, *bounds: GivenBound) -> Kerne
     """The warps of a kernel, with nothing to remark."""
     found = flow(text)
     units = tuple(UNITS.get(instruction.opcode) for instruction in found.code)
-    return KernelWarps(
-        TimedCode(found, PAPER, {}, units), launch or Launch(), bounds, lambda numbers, branches: iter(())
-    )
+    return KernelWarps(TimedCode(found, PAPER, {}, units), launch or Launch(), bounds)

@@ -176,7 +176,7 @@ FORMATS: dict[str, Format] = {
     ),
     "runs": Format(by("hardware.campaign:read_campaign"), ".jsonl", (honest.RUNS,)),
     "runs-judged": Format(readers.judged, ".jsonl", (honest.recorded,)),
-    "loop-bounds": Format(by("kernels.flow.loop_bound:read_bounds"), ".csv", (LOOPS,)),
+    "loop-bounds": Format(by("kernels.flow.loops:read_bounds"), ".csv", (LOOPS,)),
     "classes": Format(by("kernels.ptx.isa:read_classes"), ".toml", (CLASSES,)),
     "classes-strings": Format(
         Command("strings {root}/ptx/vecadd.ptx --block 64 --classes {path}"), ".toml", (CLASSES,)

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from makespan.hardware import campaign, judgement
 from makespan.hardware.campaign import Campaign, CampaignRun, KernelBuffer, RunCondition, WarpRecord
-from makespan.hardware.device import CacheState, LaunchExtent, NeighbourLoad
+from makespan.hardware.device import CacheState, DeviceFault, DeviceLaunch, LaunchExtent, NeighbourLoad, SimulatedDevice
 from makespan.hardware.judgement import WindowKind
 from makespan.hardware.subject import BoundTarget, MeasuredKernel, measured_kernel
-from makespan.hardware.virtual_device import DeviceFault, SimulatedDevice
 from makespan.host.errors import InputError, MeasurementError, UnsupportedError
 from makespan.kernels.flow import Launch
 from makespan.kernels.question import KernelQuestion, LaunchedKernel
@@ -175,12 +174,10 @@ class Spy(SimulatedDevice):
     def overwrite_cache(self) -> None:
         self.done.append("overwrite")
 
-    def launch(
-        self, grid: LaunchExtent, block: LaunchExtent, shared: int, arguments: object, neighbours: NeighbourLoad
-    ) -> tuple[int, ...]:
-        at, n, _ = (int.from_bytes(each, "little") for each in arguments)  # type: ignore[attr-defined]
+    def launch(self, launch: DeviceLaunch, neighbours: NeighbourLoad) -> tuple[int, ...]:
+        at, n, _ = (int.from_bytes(each, "little") for each in launch.arguments)
         self.done.append((at % 256, n, self.read(at, 160), str(neighbours)))
-        return super().launch(grid, block, shared, arguments, neighbours)  # type: ignore[arg-type]
+        return super().launch(launch, neighbours)
 
 
 def test_conditions_are_what_a_run_finds(measured: MeasuredKernel, gpu: GpuInstance) -> None:
@@ -218,10 +215,8 @@ def test_a_thread_without_a_record_is_a_failed_measurement(measured: MeasuredKer
 
 def test_a_warp_begins_with_its_first_lane_and_ends_with_its_last(measured: MeasuredKernel, gpu: GpuInstance) -> None:
     class Lanes(SimulatedDevice):
-        def launch(
-            self, grid: object, block: object, shared: int, arguments: object, others: object
-        ) -> tuple[int, ...]:
-            at = int.from_bytes(arguments[-1], "little")  # type: ignore[index]
+        def launch(self, launch: DeviceLaunch, neighbours: NeighbourLoad) -> tuple[int, ...]:
+            at = int.from_bytes(launch.arguments[-1], "little")
             lanes = ((500 - lane, 7, 1 + lane // 32, 600 + (lane * 7) % 40, 0) for lane in range(40))
             self.write(at, b"".join(struct.pack("<QIIQQ", *each) for each in lanes))
             return (3, 4)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from makespan.hardware.cuda_device import HOG, CudaDevice
-from makespan.hardware.device import NeighbourLoad
+from makespan.hardware.device import HOG, CudaDevice, DeviceLaunch, NeighbourLoad
 from makespan.host.errors import MeasurementError
 from makespan.kernels import ptx, sass
 
@@ -104,7 +103,7 @@ def test_it_says_who_it_is(driver: Driver) -> None:
 def test_a_kernel_gets_the_bytes_of_its_arguments(driver: Driver) -> None:
     device = CudaDevice(0)
     device.load(b"\x7fELF", "kernel")
-    assert device.launch((2, 1, 1), (40, 1, 1), 64, ARGUMENTS, NeighbourLoad.IDLE) == ()
+    assert device.launch(DeviceLaunch((2, 1, 1), (40, 1, 1), 64, ARGUMENTS), NeighbourLoad.IDLE) == ()
     (launched,) = [each for each in driver.asked if each[0] == "launch"]
     assert launched == ("launch", "kernel of code", 2, 1, 1, 40, 1, 1, 64, 0, ARGUMENTS)
     assert ("cuFuncSetAttribute", "kernel of code", "most shared", 64) in driver.asked
@@ -128,10 +127,10 @@ def test_memory_is_written_and_read(driver: Driver) -> None:
 def test_neighbours_read_memory_on_all_sms_but_one_and_say_where(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("makespan.hardware.cuda_device.time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setattr("makespan.hardware.device.time", SimpleNamespace(sleep=lambda seconds: None))
     device = CudaDevice(0)
     device.load(b"\x7fELF", "kernel")
-    assert device.launch((1, 1, 1), (40, 1, 1), 0, ARGUMENTS, NeighbourLoad.HOG) == (0,) * 45
+    assert device.launch(DeviceLaunch((1, 1, 1), (40, 1, 1), 0, ARGUMENTS), NeighbourLoad.HOG) == (0,) * 45
     hog, kernel = [each for each in driver.asked if each[0] == "launch"]
     assert hog[:5] == ("launch", "hog of ptx", 45, 1, 1)
     assert kernel[1] == "kernel of code"

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from makespan.hardware import campaign, judgement
 from makespan.hardware import report as validation
 from makespan.hardware.campaign import SCHEMA, Campaign, CampaignRun, RunCondition, WarpRecord
-from makespan.hardware.device import CacheState, NeighbourLoad
+from makespan.hardware.device import CacheState, DeviceFault, NeighbourLoad, SimulatedDevice
 from makespan.hardware.judgement import CampaignJudgement, WindowKind, WindowsByKind
-from makespan.hardware.virtual_device import DeviceFault, SimulatedDevice
 from makespan.host.errors import MeasurementError
 from makespan.model.gpu import GpuInstance
 from makespan.model.machine import PAPER

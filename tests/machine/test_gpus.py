@@ -12,8 +12,7 @@ from makespan import cli
 from makespan.estimates.estimate import Origin, from_gpu
 from makespan.host.errors import InputError
 from makespan.model.machine import gpus
-from makespan.model.machine.gpu_keys import KEYS
-from makespan.model.machine.gpus import DatumStatus, Gpu, gpu_datum
+from makespan.model.machine.gpus import KEYS, DatumStatus, Gpu, gpu_datum
 from makespan.model.machine.occupancy import SmLimits
 
 FX5600 = {

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.kernels.flow import ParameterValue
+from makespan.kernels.ptx.effects import PtxAccess
 from makespan.kernels.ptx.evaluate import computation, literal
 from makespan.kernels.ptx.module import PtxInstruction
-from makespan.kernels.ptx.registers import PtxAccess
 
 WORDS = st.one_of(
     st.sampled_from([0, 1, 2, 31, 32, 63, 64, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]),

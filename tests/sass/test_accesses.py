@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from makespan.kernels.sass.registers import register_accesses
+from makespan.kernels.sass.effects import register_accesses
 from tests import sass_interpreter
 from tests.ptx_interpreter.values import LANES, Array
 from tests.sass.test_interpreter import LISTINGS, inputs, kernel_in

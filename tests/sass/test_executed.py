@@ -31,7 +31,7 @@ def programs_by_address(kernel: SassKernel, n: int) -> list[Program]:
     code = flow(kernel)
     units = tuple(str(instruction.address) for instruction in code.code)
     launch = Launch(block=BLOCK, parameters={"2": n})
-    warps = KernelWarps(TimedCode(code, PAPER, {}, units), launch, (), lambda numbers, branches: iter(()))
+    warps = KernelWarps(TimedCode(code, PAPER, {}, units), launch, ())
     return [warps.program(warp) for warp in (0, 1)]
 
 
@@ -68,7 +68,7 @@ def test_known_results_are_what_instructions_leave(path: Path) -> None:
     kernel = kernel_in(path)
     code = flow(kernel)
     n = 3
-    parameters = code.semantics.parameters(Launch(block=BLOCK, parameters={"2": n}))
+    parameters = code.semantics.signature.known(Launch(block=BLOCK, parameters={"2": n}))
     computations = {
         int(i.address): found
         for number, i in enumerate(code.code)

@@ -8,7 +8,7 @@ import pytest
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.kernels.flow import Barrier, ControlTransfer, KernelWarps, Launch, SourceLine, TimedCode, reconvergences
 from makespan.kernels.flow.barriers import refuse_parted_barriers
-from makespan.kernels.sass.graph import SassFlow, flow, loops
+from makespan.kernels.sass import SassFlow, flow, loops
 from makespan.kernels.sass.module import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.machine import PAPER
 from makespan.model.program import Program
@@ -277,7 +277,7 @@ def with_ptx(found: SassKernel, text: str) -> SassKernel:
 
 def test_lanes_that_part_issue_both_sides_and_each_its_bsync() -> None:
     code = TimedCode(flow(kernel(*IF)), PAPER, {}, tuple("CSCCYC"))
-    warps = KernelWarps(code, Launch(), (), lambda numbers, several: iter(()))
+    warps = KernelWarps(code, Launch(), ())
     assert words(warps.program()) == {"CSCYC", "CSCCYC", "CSCYCYC", "CSCCYYC"}
 
 

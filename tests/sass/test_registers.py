@@ -7,9 +7,9 @@ import pytest
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.sass import opcodes
+from makespan.kernels.sass.effects import SassAccess, register_access, register_accesses
 from makespan.kernels.sass.module import Address, KernelResources, SassInstruction, SassKernel
 from makespan.kernels.sass.opcodes import SassOpcodeRow, opcode_table
-from makespan.kernels.sass.registers import SassAccess, register_access, register_accesses
 
 _LISTING = Path(__file__).with_name("registers.tsv")
 _IN_NO_REGISTER = {"BMOV.CLEAR", "CS2R", "CS2R.32", "S2R", "S2UR"}

@@ -15,10 +15,10 @@ from makespan.kernels.flow.inference import infer_iterations
 from makespan.kernels.flow.loops import loop_nest
 from makespan.kernels.flow.spread import special_spreads
 from makespan.kernels.sass import Address, KernelResources, SassKernel, SassParameter
+from makespan.kernels.sass.effects import register_access, register_accesses
 from makespan.kernels.sass.evaluate import computation
 from makespan.kernels.sass.graph import flow
 from makespan.kernels.sass.operands import constant_place, machine_code
-from makespan.kernels.sass.registers import register_access, register_accesses
 from makespan.kernels.sass.semantics import SassSemantics
 from tests.sass.test_evaluate import instruction, programs
 
@@ -70,10 +70,10 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
                      "LDC R4,c[0x0][0x170]", "LDC R5,c[0x2][0x0]", "LDC R6,c[0x3][0x0]", parameters=PARAMETERS,
                      constants={2: b"\1\2\0\0", 3: b"\1\2\0\0"})  # fmt: skip
     launch = Launch(parameters={"0": 2**40 + 7, "param_1": 0.5, "small": -1, "scale": 2})
-    fitted = said.fit_launch(launch)
+    fitted = said.signature.fit(launch)
     assert fitted.parameters == {"0": 2**40 + 7, "k_param_1": 0.5, "small": -1, "scale": 2}
-    assert said.fit_launch(fitted) == fitted
-    known = said.parameters(launch)
+    assert said.signature.fit(fitted) == fitted
+    known = said.signature.known(launch)
     assert known["scale"] == (0x40000000, 32, ("c[0x0][0x17c]", "c[0x0][0x17d]", "c[0x0][0x17e]", "c[0x0][0x17f]"))
     computed = [said.computation(number, known) for number in range(6)]
     values = [found.apply({}) if found else None for found in computed]
@@ -86,13 +86,14 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
         (
             {"n": 1},
             None,
-            "parameters n: no such parameter of kernel k; give the position: 0 is the one at byte 0, 1 is",
+            "parameters n: no such parameter of kernel k; give the position, or the name in the"
+            " PTX: 0 is the one at byte 0, 1 is k_param_1",
         ),
         ({"5": 1}, None, "parameters 5: no such parameter"),
-        ({"small": 65536}, None, "parameters small=65536: 2 bytes hold -32768..65535"),
-        ({"small": 0.5}, None, "parameters small=0.5: expected a whole number for 2 bytes"),
-        ({"1": 1e60}, None, "parameters k_param_1=1e+60: too large for a float of 4 bytes"),
-        ({"three": 1}, None, "parameters three: it has 12 bytes, more than a number"),
+        ({"small": 65536}, None, "parameters small=65536: a parameter of 2 bytes holds -32768..65535"),
+        ({"small": 0.5}, None, "parameters small=0.5: expected a whole number for a parameter of 2 bytes"),
+        ({"1": 1e60}, None, "parameters k_param_1=1e+60: too large for a parameter of 4 bytes"),
+        ({"three": 1}, None, "parameters three: a parameter of 12 bytes holds more than a number"),
         ({"1": 5, "param_1": 6}, None, "two values for parameter k_param_1: 5 and 6"),
         ({}, (64, 1, 1), "block 64x1x1: kernel k requires 32x1x1"),
     ],
@@ -100,15 +101,15 @@ def test_parameters_are_known_by_the_words_in_which_they_lie() -> None:
 def test_a_launch_that_does_not_fit_is_refused(parameters: Any, block: Any, message: str) -> None:
     said = semantics("EXIT", parameters=PARAMETERS, resources=KernelResources(8, block=(32, 1, 1)))
     with pytest.raises(InputError, match=re.escape(message)):
-        said.fit_launch(Launch(block=block, parameters=parameters))
+        said.signature.fit(Launch(block=block, parameters=parameters))
 
 
 def test_a_block_fits_what_the_compiler_says() -> None:
     said = semantics("EXIT", resources=KernelResources(8, most_threads=64))
-    assert said.fit_launch(Launch(block=(8, 8, 1))).block == (8, 8, 1)
+    assert said.signature.fit(Launch(block=(8, 8, 1))).block == (8, 8, 1)
     with pytest.raises(InputError, match="allows at most 64 threads in a block, so that it would not start"):
-        said.fit_launch(Launch(block=(65, 1, 1)))
-    assert semantics("EXIT", resources=KernelResources(8, block=(32, 2, 1))).fit_launch(Launch()).block == (32, 2, 1)
+        said.signature.fit(Launch(block=(65, 1, 1)))
+    assert semantics("EXIT", resources=KernelResources(8, block=(32, 2, 1))).signature.fit(Launch()).block == (32, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_lanes_differ_in_some_bits(line: str, spreads: dict[str, LaneSpread], ex
     launch = Launch(block=(256, 1, 1), parameters={"1": 64, "small": 33})
     specials = special_spreads(said.instruction_set.registers, launch)
     assert specials["SR_TID.X"] == TID
-    assert said.spread(0, spreads, Surroundings(specials, said.parameters(launch))) == expected
+    assert said.spread(0, spreads, Surroundings(specials, said.signature.known(launch))) == expected
 
 
 WORDS = st.integers(0, M)

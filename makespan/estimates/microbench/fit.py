@@ -14,8 +14,7 @@ from makespan.estimates.hong_kim.model import exact, operations_per_cycle
 from makespan.estimates.line import FittedLine, fit_line
 from makespan.estimates.microbench.samples import BANDWIDTH, DELAY, LATENCY, MEMORY_LATENCY, PATTERNS, MicrobenchSample
 from makespan.host.errors import InputError, MeasurementError
-from makespan.model.machine.gpu_keys import KEYS
-from makespan.model.machine.gpus import DatumStatus, Gpu, GpuDatum, gpu_datum
+from makespan.model.machine.gpus import KEYS, DatumStatus, Gpu, GpuDatum, gpu_datum
 from makespan.model.machine.values import shown
 
 Method = Literal["slope", "single", "whole-gpu"]

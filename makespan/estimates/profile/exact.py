@@ -187,7 +187,7 @@ def exact_counts(
 def _shared_ways(found: Probed, parting: set[int]) -> Iterator[int]:
     points = reconvergences(found.flow)[0].points if parting else {}
     for block in sorted(parting):
-        sides = [closure(found.flow, [after], points[block]) for after in found.flow.blocks[block].successors]
+        sides = [closure(found.flow, [after], [points[block]]) for after in found.flow.blocks[block].successors]
         if sides[0] & sides[1]:
             yield block
 

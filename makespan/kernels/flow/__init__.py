@@ -7,11 +7,8 @@ abstract execution.
 networkx is imported when the first graph is asked for, numpy when threads are told apart.
 """
 
-from makespan.kernels.flow.analysis import LanguageAnalysis
 from makespan.kernels.flow.branches import SIDES, BranchInfo, TraceStep, branch_infos, parse_takes, read_trace
-from makespan.kernels.flow.computation import Computation, SourceOperand
 from makespan.kernels.flow.dataflow import Partings, influential_registers, live_registers
-from makespan.kernels.flow.divergence import closure, reconvergences
 from makespan.kernels.flow.execution import (
     AbstractState,
     Execution,
@@ -21,22 +18,24 @@ from makespan.kernels.flow.execution import (
     prepare_execution,
     reverse_postorder,
 )
-from makespan.kernels.flow.graph import BasicBlock, Flow
+from makespan.kernels.flow.graph import BasicBlock, Flow, closure, reconvergences
 from makespan.kernels.flow.grid import (
     WARP_LANES,
+    DeclaredParameter,
     Dim3,
+    KernelSignature,
     Launch,
     LaunchInput,
     ParameterValue,
     ThreadRegisters,
     dim3_text,
-    find_parameter,
     launch,
 )
 from makespan.kernels.flow.instruction_set import (
     SHARED_REGISTER,
     AskedBound,
     Barrier,
+    Computation,
     ControlTransfer,
     Effect,
     Guard,
@@ -46,26 +45,28 @@ from makespan.kernels.flow.instruction_set import (
     Routine,
     Semantics,
     SourceLine,
+    SourceOperand,
     TransferredBound,
 )
-from makespan.kernels.flow.loop_bound import (
+from makespan.kernels.flow.loop_info import LoopInfo, bounds_that_fit, loop_infos
+from makespan.kernels.flow.loops import (
     MAX_ITERATIONS,
     BoundBasis,
     GivenBound,
     LoopBound,
+    LoopNest,
     given_bound,
+    goes_around,
     loop_bounds,
+    loop_nest,
     read_bounds,
 )
-from makespan.kernels.flow.loop_info import LoopInfo, bounds_that_fit, loop_infos
-from makespan.kernels.flow.loops import LoopNest, goes_around, loop_nest
 from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
-from makespan.kernels.flow.paths import missing_inputs_error, refuse_unbounded
-from makespan.kernels.flow.programs import KernelWarps, PathMode, WarpOptions
+from makespan.kernels.flow.programs import KernelWarps, LanguageAnalysis, PathMode, WarpOptions, kernel_warps
 from makespan.kernels.flow.runs import ThreadDetail, ThreadGroup, thread_groups
 from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings, special_spreads
 from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
-from makespan.kernels.flow.walk import BoundedFlow
+from makespan.kernels.flow.walk import BoundedFlow, missing_inputs_error, refuse_unbounded
 
 __all__ = [
     "MAX_ITERATIONS",
@@ -83,6 +84,7 @@ __all__ = [
     "BranchInfo",
     "Computation",
     "ControlTransfer",
+    "DeclaredParameter",
     "Dim3",
     "Effect",
     "Execution",
@@ -91,6 +93,7 @@ __all__ = [
     "Guard",
     "Instruction",
     "InstructionSet",
+    "KernelSignature",
     "KernelWarps",
     "LaneSpread",
     "LaneSpreads",
@@ -126,10 +129,10 @@ __all__ = [
     "declared_uniform",
     "dim3_text",
     "dram_access",
-    "find_parameter",
     "given_bound",
     "goes_around",
     "influential_registers",
+    "kernel_warps",
     "launch",
     "live_registers",
     "loop_bounds",

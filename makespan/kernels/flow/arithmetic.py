@@ -76,6 +76,11 @@ def disjunction(m: int) -> Callable[[Any, Any], tuple[Any]]:
     return compute
 
 
+def exclusive(a: Any, b: Any) -> tuple[Any]:
+    """Return `a ^ b`; None where that is unknown."""
+    return (None if a is None or b is None else a ^ b,)
+
+
 def _is(value: Any, number: int) -> bool:
     return isinstance(value, int) and value == number
 

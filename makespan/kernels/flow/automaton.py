@@ -1,7 +1,7 @@
 """Every sequence of instructions that one warp may issue, as a small acyclic automaton.
 
 The machine. The lanes of a warp run together as a group until a branch parts them. The groups of a branch run one after
-another, in any order, each until its lanes reach the point of reconvergence (see `divergence`) or end; there those that
+another, in any order, each until its lanes reach the point of reconvergence (see `graph`) or end; there those that
 are left go on together. So a warp is a pushdown machine, and the words that a group can issue between block `x` and a
 point `r` obey a grammar. With `w(x)` for the letters of `x`, `d` for its point, and A, B for the ways on:
 
@@ -36,7 +36,7 @@ from typing import NamedTuple, TypeAlias
 from makespan.host.errors import UnsupportedError
 from makespan.host.stopwatch import check
 from makespan.kernels.flow.branches import branch_keys
-from makespan.kernels.flow.divergence import Reconvergence, blocks_between
+from makespan.kernels.flow.graph import Reconvergence, blocks_between, reach
 from makespan.kernels.flow.walk import BoundedFlow
 from makespan.model.program import InstructionTiming, ProgramPlace
 
@@ -260,12 +260,7 @@ class AutomatonBuilder:
         if not starts:
             return None
         made = list(self._numbers)
-        used, waiting = set[int](), list(starts - _ENDED)
-        while waiting:  # places in reach of a start; others were only tried
-            place = waiting.pop()
-            if place not in used:
-                used.add(place)
-                waiting += made[place][1] - _ENDED
+        used = reach(starts - _ENDED, lambda place: made[place][1] - _ENDED)  # other places were only tried
         kept = sorted(used, reverse=True)  # places were numbered from the end, so this order is topological
         order = {place: number for number, place in enumerate(kept)} | {_END: len(used)}
         looks = [self._looks[min(self._behind[place])] for place in kept]

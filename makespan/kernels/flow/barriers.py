@@ -5,8 +5,7 @@ from itertools import accumulate
 
 from makespan.host.errors import UnsupportedError
 from makespan.kernels.flow.automaton import Automaton
-from makespan.kernels.flow.divergence import Reconvergence, closure
-from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.graph import Flow, Reconvergence, closure
 from makespan.kernels.flow.grid import Launch
 from makespan.kernels.flow.instruction_set import Barrier
 from makespan.model.program import BARRIER, InstructionTiming, ProgramPlace
@@ -84,7 +83,7 @@ def refuse_parted_barriers(flow: Flow, parting: Set[int], rules: Iterable[Reconv
     for rule in rules if found else ():
         for branch in sorted(parting & rule.points.keys()):
             afters = sorted(set(flow.blocks[branch].successors))
-            sides = [closure(flow, [after], rule.points[branch]) for after in afters]
+            sides = [closure(flow, [after], [rule.points[branch]]) for after in afters]
             parted = frozenset[int]().union(*sides)
             leading = sum(any(is_aligned and block in side for is_aligned, block in found) for side in sides)
             # an aligned barrier on one side only is one to which all lanes come together

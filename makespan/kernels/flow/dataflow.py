@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from makespan.kernels.flow.graph import Flow, networkx_graph
+from makespan.kernels.flow.graph import Flow, closure, networkx_graph
 from makespan.kernels.flow.loops import LoopNest
 
 
@@ -132,13 +132,8 @@ class Partings:
         self.work_left -= len(found)
         return found & self.matter
 
-    def _closure(self, begin: int, avoided: Set[int]) -> set[int]:
-        found, waiting = set[int](), [begin]
-        while waiting:
-            block = waiting.pop()
-            if block != self.flow.exit and block not in avoided and block not in found:
-                found.add(block)
-                waiting += self.flow.blocks[block].successors
+    def _closure(self, begin: int, avoided: Set[int]) -> frozenset[int]:
+        found = closure(self.flow, [begin], avoided)
         self.work_left -= len(found)
         return found
 

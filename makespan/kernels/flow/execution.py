@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from makespan.host.stopwatch import check
 from makespan.kernels.flow.arithmetic import select
-from makespan.kernels.flow.computation import Computation
 from makespan.kernels.flow.dataflow import influential_registers
 from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import ParameterValue
-from makespan.kernels.flow.instruction_set import Effect
-from makespan.kernels.flow.loop_bound import MAX_ITERATIONS
-from makespan.kernels.flow.loops import LoopNest
+from makespan.kernels.flow.instruction_set import Computation, Effect
+from makespan.kernels.flow.loops import MAX_ITERATIONS, LoopNest
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,8 +1,9 @@
-"""The launch of a kernel: the block, the grid, and the known parameters."""
+"""The launch of a kernel: the block, the grid, and the known parameters; and what a kernel declares of them."""
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from types import MappingProxyType
@@ -129,62 +130,150 @@ class Launch:
         """Return the warps of a block, of which the last may be partial; None without a block."""
         return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)  # rounded up
 
-    def with_parameters(self, find: Callable[[str], str], check: Callable[[str, int | float], object]) -> "Launch":
-        """Return the launch with parameters by the names in a kernel.
 
-        Args:
-            find: from what a user calls a parameter to its name in the kernel.
-            check: refuses a value that the parameter of this name cannot hold.
-
-        Raises:
-            InputError: two values for one parameter, or see `find` and `check`.
-        """
-        found: dict[str, int | float] = {}
-        for key, value in self.parameters.items():
-            check(name := find(key), value)
-            if found.setdefault(name, value) != value:  # two names of one parameter
-                said = self.named("parameters")
-                raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
-        return replace(self, parameters=found)
-
-    def with_block(
-        self, kernel: str, required: Dim3 | None, most: int | None, requires: str = "", allows: str = ""
-    ) -> "Launch":
-        """Return the launch with the block that a kernel requires, if it requires one.
-
-        Args:
-            most: threads that the kernel allows in a block; None for any number.
-            requires: where the kernel says what it requires; `allows` says the same of `most`.
-
-        Raises:
-            InputError: another block than the required one, or too many threads.
-        """
-        if self.block is None:
-            return replace(self, block=required)
-        where = f"{self.named('block')} {dim3_text(self.block)}: kernel {kernel}"
-        if required not in (None, self.block):
-            raise InputError(f"{where} requires {dim3_text(required or self.block)}{requires}")
-        if most is not None and math.prod(self.block) > most:
-            raise InputError(f"{where} allows at most {most} threads in a block{allows}, so that it would not start")
-        return self
+_FLOATS = {32: "<f", 64: "<d"}
 
 
-def find_parameter(key: str, names: Sequence[str], own: Sequence[str | None] = ()) -> tuple[str | None, str]:
-    """Return the one of these parameters that a user calls `key`, or None and the reason why there is none.
+class DeclaredParameter(NamedTuple):
+    """A parameter as a kernel declares it.
 
     Args:
-        own: the names of the parameters in the source, by position; empty if they are not known.
+        text: the declaration, for messages.
+        shown: what a list of parameters calls it.
+        bits: None where it holds more than a number.
+        kind: f for a float, s for a signed number, u or b for a number of either sign; empty where the code does not
+            tell, so that a value with a point, such as 2.0, is a float.
+        source_name: its name in the source that was compiled; None where it is not known.
+        is_hidden: whether instructions may read another value than the one that is given.
+        words: see `ParameterValue`.
     """
-    if key in names:
-        return key, ""
-    if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
-        return names[int(key)], ""
-    if own.count(key) == 1:
-        return names[own.index(key)], ""
-    found = [name for name in names if name.endswith(f"_{key.removeprefix('_')}")] if key.strip("_") else []
-    if len(found) == 1:
-        return found[0], ""
-    return None, f"fits {len(found)} parameters" if found else "no such parameter"
+
+    text: str
+    shown: str
+    bits: int | None
+    kind: str = ""
+    source_name: str | None = None
+    is_hidden: bool = False
+    words: tuple[str, ...] = ()
+
+    def encode(self, name: str, value: int | float, said: str) -> ParameterValue:
+        """Return the parameter of this name with a value; `said` is what the user calls parameters.
+
+        Raises:
+            InputError: a value that its type cannot hold.
+        """
+        if self.bits is None:
+            raise InputError(f"{said} {name}: {self.text} holds more than a number; its value cannot be given")
+        if self.kind == "f" or (not self.kind and isinstance(value, float)):
+            if self.bits not in _FLOATS:
+                raise InputError(f"{said} {name}={value}: expected a whole number for {self.text}")
+            try:
+                packed = struct.pack(_FLOATS[self.bits], value)
+            except OverflowError:
+                raise InputError(f"{said} {name}={value}: too large for {self.text}") from None
+            return ParameterValue(int.from_bytes(packed, "little"), self.bits, self.words)
+        if not isinstance(value, int):
+            raise InputError(f"{said} {name}={value}: expected a whole number for {self.text}")
+        half = 1 << (self.bits - 1)
+        least, most = -half, half - 1 if self.kind == "s" else 2 * half - 1
+        if not least <= value <= most:
+            raise InputError(f"{said} {name}={value}: {self.text} holds {least}..{most}")
+        return ParameterValue(value % (2 * half), self.bits, self.words)
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """The parameters that a kernel declares, by its own names for them, and the block with which it can be launched.
+
+    Args:
+        required: the block that the kernel requires, if any.
+        most: threads that the kernel allows in a block; None for any number.
+        requires: where the kernel says what it requires; `allows` says the same of `most`.
+    """
+
+    kernel: str
+    parameters: Mapping[str, DeclaredParameter] = field(default_factory=dict)
+    required: Dim3 | None = None
+    most: int | None = None
+    requires: str = ""
+    allows: str = ""
+
+    def fit(self, launch: Launch) -> Launch:
+        """Return the launch with parameters by the names of the kernel, and with the block that it requires.
+
+        A parameter may be called by its name in the kernel, by its position ("3" is the fourth), by its name in the
+        source that was compiled, or by the end of its name in the kernel from an underscore on. Twice is the same as
+        once.
+
+        Raises:
+            InputError: a name that fits no parameter or several, two values for one, a value that its type cannot hold,
+                another block than the required one, or too many threads.
+        """
+        found: dict[str, int | float] = {}
+        for key, value in launch.parameters.items():
+            name, said = self._find(key, launch.named("parameters")), launch.named("parameters")
+            self.parameters[name].encode(name, value, said)
+            if found.setdefault(name, value) != value:  # two names of one parameter
+                raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")
+        if launch.block is None:
+            return replace(launch, parameters=found, block=self.required)
+        where = f"{launch.named('block')} {dim3_text(launch.block)}: kernel {self.kernel}"
+        if self.required not in (None, launch.block):
+            raise InputError(f"{where} requires {dim3_text(self.required or launch.block)}{self.requires}")
+        if self.most is not None and math.prod(launch.block) > self.most:
+            allowed = f"allows at most {self.most} threads in a block{self.allows}"
+            raise InputError(f"{where} {allowed}, so that it would not start")
+        return replace(launch, parameters=found)
+
+    def known(self, launch: Launch) -> dict[str, ParameterValue]:
+        """Return the values of parameters that a launch tells, but for those that instructions may not read.
+
+        Raises:
+            InputError: see `fit`.
+        """
+        said, given = launch.named("parameters"), self.fit(launch).parameters
+        return {
+            name: self.parameters[name].encode(name, value, said)
+            for name, value in given.items()
+            if not self.parameters[name].is_hidden
+        }
+
+    @property
+    def called(self) -> dict[str, str]:
+        """Return how a user calls the parameters that can be given as numbers, by their names in the kernel.
+
+        That is the name in the source, if it tells just this one; else the name in the kernel or, where a compiler made
+        it of a number, the position.
+        """
+        own = [declared.source_name for declared in self.parameters.values()]
+        found: dict[str, str] = {}
+        for position, (name, declared) in enumerate(self.parameters.items()):
+            if declared.bits is not None and not declared.is_hidden:
+                said = declared.source_name
+                is_number = name.endswith(f"_param_{position}")
+                is_own = said is not None and said not in self.parameters and own.count(said) == 1
+                found[name] = said if said is not None and is_own else str(position) if is_number else name
+        return found
+
+    def _find(self, key: str, option: str) -> str:
+        """Return the one parameter that a user calls `key`."""
+        names = list(self.parameters)
+        if key in names:
+            return key
+        if key.isdecimal() and len(key) <= 4 and int(key) < len(names):
+            return names[int(key)]
+        found = [name for name, declared in self.parameters.items() if declared.source_name == key]
+        if len(found) != 1:
+            end = f"_{key.removeprefix('_')}"
+            found = [name for name in names if name.endswith(end)] if key.strip("_") else []
+        if len(found) == 1:
+            return found[0]
+        problem = f"fits {len(found)} parameters" if found else "no such parameter"
+        listed = ", ".join(f"{at} is {declared.shown}" for at, declared in enumerate(self.parameters.values()))
+        raise InputError(
+            f"{option} {key}: {problem} of kernel {self.kernel}; give the position, or the name in the PTX:"
+            f" {listed or 'there are none'}"
+        )
 
 
 class LaunchInput(NamedTuple):

@@ -68,6 +68,15 @@ class TimedCode:
     accesses: tuple[Access | None, ...] = ()
     missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
 
+    def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:  # noqa: ARG002
+        """Yield what a program supposes, whatever its paths.
+
+        Args:
+            numbers: the instructions that may be executed.
+            branches: whether there are branches among them.
+        """
+        yield from ()
+
     def about_operations(self, used: Set[str], awaited: Set[str]) -> Iterator[Assumption]:
         """Yield the operations of a kernel, with the latencies that are awaited, and which of these are given."""
         rows = [operation for name, operation in self.table.items() if name in used]
@@ -98,7 +107,14 @@ def serving_operations(
     Raises:
         InputError: operations that the machine lacks.
     """
-    _refuse_untimed(flow, machine, table, needed)
+    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
+    if lacking:
+        names = sorted(lacking, key=lambda name: lacking[name])  # in the order of the text
+        at = lacking[names[0]]
+        raise InputError(
+            f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
+            f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
+        )
     return tuple(None if name is None else table[name] for name in needed)
 
 
@@ -127,17 +143,3 @@ def _cycles(operation: TimedOperation) -> str:
     if operation.most is None:
         return f"{operation.least} or more"
     return str(operation.least) if operation.least == operation.most else f"{operation.least}..{operation.most}"
-
-
-def _refuse_untimed(
-    flow: Flow, machine: Machine, table: Mapping[str, TimedOperation], needed: Sequence[str | None]
-) -> None:
-    lacking = {name: at for at, name in reversed(list(enumerate(needed))) if name is not None and name not in table}
-    if not lacking:
-        return
-    names = sorted(lacking, key=lambda name: lacking[name])  # in the order of the text
-    at = lacking[names[0]]
-    raise InputError(
-        f"{flow.kernel.file}:{flow.code[at].line}: `{flow.code[at]}` is an operation {names[0]}, which machine"
-        f" {machine.name!r} does not time; add {', '.join(f'[operations.{name}]' for name in names)} to its file"
-    )

@@ -1,22 +1,25 @@
-"""From the control flow of a kernel to the programs of its warps."""
+"""From the control flow of a kernel to the programs of its warps, and the analyses that every language offers."""
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from makespan.host.errors import InputError, MissingInput
+from makespan.kernels.flow import loop_info
 from makespan.kernels.flow.automaton import Automaton, AutomatonBuilder, Branching
 from makespan.kernels.flow.barriers import refuse_inexpressible, refuse_parted_barriers, with_arrivals, with_barriers
-from makespan.kernels.flow.branches import TraceStep, preferred_sides
-from makespan.kernels.flow.divergence import Reconvergence, reconvergences
-from makespan.kernels.flow.graph import Flow
+from makespan.kernels.flow.branches import BranchInfo, TraceStep, branch_infos, preferred_sides
+from makespan.kernels.flow.graph import Flow, Reconvergence, reach, reconvergences
 from makespan.kernels.flow.grid import Launch
-from makespan.kernels.flow.loop_bound import BoundBasis, GivenBound
+from makespan.kernels.flow.instruction_set import Routine
 from makespan.kernels.flow.loop_info import LoopInfo, loop_infos
-from makespan.kernels.flow.loops import LoopNest, loop_nest
+from makespan.kernels.flow.loops import BoundBasis, GivenBound, LoopNest, loop_nest
 from makespan.kernels.flow.operations import TimedCode
-from makespan.kernels.flow.paths import (
+from makespan.kernels.flow.tokens import drop_needless_tokens
+from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
+from makespan.kernels.flow.walk import (
+    BoundedFlow,
     by_take,
     by_trace,
     missing_bounds,
@@ -24,19 +27,16 @@ from makespan.kernels.flow.paths import (
     unbounded_in,
     unbounded_on_path,
 )
-from makespan.kernels.flow.tokens import drop_needless_tokens
-from makespan.kernels.flow.uniformity import decided_sides, declared_uniform, uniform_branches
-from makespan.kernels.flow.walk import BoundedFlow
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import GivenRange, Machine
+from makespan.model.machine import PAPER, GivenRange, Machine
 from makespan.model.program import Access, InstructionOrigin, Program, ProgramPlace, merge_neighbours
 
 PathMode: TypeAlias = Literal["automaton", "single"]
 
 
 class WarpOptions(TypedDict, total=False):
-    """The keywords by which every language makes programs, besides the launch; one that is left out has its default.
+    """The keywords by which every language makes programs; one that is left out has its default.
 
     Args:
         loop_bounds: bounds that win over those in comments of the kernel and over inferred ones.
@@ -45,6 +45,7 @@ class WarpOptions(TypedDict, total=False):
         paths: see `KernelWarps`.
         machine: where it times operations, they decide class and latency of each instruction.
         latencies: of operations, instead of those of the machine; see `machine.given_latencies`.
+        launch: what is known of block, grid and parameters.
     """
 
     loop_bounds: Sequence[GivenBound]
@@ -53,14 +54,11 @@ class WarpOptions(TypedDict, total=False):
     paths: PathMode | None
     machine: Machine
     latencies: Mapping[str, GivenRange] | None
+    launch: Launch | None
 
 
 _MOST_LINES = 3
 
-
-Remarks: TypeAlias = Callable[[Sequence[int], bool], Iterator[Assumption]]
-"""A function that yields what a program of a kernel supposes, whatever its paths; given the numbers of the instructions
-that may be executed, and whether there are branches among them."""
 
 _WarpFacts: TypeAlias = tuple[tuple[LoopInfo, ...], tuple[tuple[int, int], ...]]
 """The facts in which warps differ: their loops, and the sides that they take."""
@@ -72,7 +70,6 @@ class KernelWarps:
 
     Args:
         given: bounds that win over those that the kernel tells.
-        remarks: what the language has to say of the programs.
         take: `taken` or `fall` by label, or by `:LINE`, of the branch.
         trace: the outcome of every executed branch, in order.
         paths: `single` for the one path that take or trace fix, and the default with them; `automaton` for all paths,
@@ -86,7 +83,6 @@ class KernelWarps:
     code: TimedCode
     launch: Launch
     given: Sequence[GivenBound]
-    remarks: Remarks
     take: Mapping[str, str] = field(default_factory=dict)
     trace: Sequence[TraceStep] | None = None
     paths: PathMode | None = None
@@ -104,7 +100,7 @@ class KernelWarps:
         kernel = self.flow.kernel
         if not self.flow.code:
             raise InputError(f"{kernel.file}:{kernel.line}: {kernel.name} has no instruction")
-        object.__setattr__(self, "launch", self.flow.semantics.fit_launch(self.launch))
+        object.__setattr__(self, "launch", self.flow.semantics.signature.fit(self.launch))
         object.__setattr__(self, "_units", with_barriers(self.flow, self.code.units, self.launch))
         object.__setattr__(self, "_nest", loop_nest(self.flow))
 
@@ -220,7 +216,10 @@ class KernelWarps:
         builder = AutomatonBuilder(bounded, self._units, self.code.timings)
         made = builder.automaton(Branching(bounded, rule, self._uniform, sides) for rule in rules)
         if made is None:
-            raise self._no_way(bounded)
+            kernel, known = self.flow.kernel, [info for info in bounded.infos if info.bound]
+            said = ", ".join(f"loop {info.label} {info.bound}" for info in known)
+            where = f"{kernel.file}:{kernel.line}"
+            raise InputError(f"{where}: no path through {kernel.name} keeps the loop bounds: {said}")
         if made.may_be_empty:  # a program has at least one place on every path
             raise self._nothing(always=not made.places)
         return self._program(made, (*self._remarks(visited), *self._about_paths(bounded, visited, parting)))
@@ -237,7 +236,7 @@ class KernelWarps:
 
     def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]
-        return self.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
+        return self.code.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
     def _origin(self, behind: Sequence[int]) -> InstructionOrigin:
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
@@ -295,10 +294,22 @@ class KernelWarps:
         )
         return InputError(f"{kernel.file}:{kernel.line}: {kernel.name}: {what}")
 
-    def _no_way(self, bounded: BoundedFlow) -> InputError:
-        kernel = self.flow.kernel
-        bounds = ", ".join(f"loop {info.label} {info.bound}" for info in bounded.infos if info.bound)
-        return InputError(f"{kernel.file}:{kernel.line}: no path through {kernel.name} keeps the loop bounds: {bounds}")
+
+def kernel_warps(
+    flow: Flow,
+    code: Callable[[Machine, Mapping[str, GivenRange]], TimedCode],
+    *,
+    loop_bounds: Sequence[GivenBound] = (),
+    take: Mapping[str, str] | None = None,
+    trace: Sequence[TraceStep] | None = None,
+    paths: PathMode | None = None,
+    machine: Machine = PAPER,
+    latencies: Mapping[str, GivenRange] | None = None,
+    launch: Launch | None = None,
+) -> KernelWarps:
+    """Return the warps of a launch for `WarpOptions`; `code` says how a machine with given latencies times them."""
+    fitted = flow.semantics.signature.fit(launch or Launch())  # what does not fit is told before unknown opcodes
+    return KernelWarps(code(machine, latencies or {}), fitted, tuple(loop_bounds), take or {}, trace, paths)
 
 
 def _about_take(take: Mapping[str, str]) -> Assumption:
@@ -327,11 +338,109 @@ def _about_loop(info: LoopInfo, said: str) -> Iterator[Assumption]:
 
 
 def _reachable(flow: Flow, decided: Mapping[int, int]) -> frozenset[int]:
-    found, waiting = set[int](), [0]
-    while waiting:
-        block = waiting.pop()
-        if block != flow.exit and block not in found:
-            found.add(block)
-            afters = flow.blocks[block].successors
-            waiting += (afters[decided[block]],) if block in decided else afters
-    return frozenset(found)
+    def after(block: int) -> Sequence[int]:
+        afters = flow.blocks[block].successors if block != flow.exit else ()
+        return (afters[decided[block]],) if block in decided else afters
+
+    return frozenset(reach([0], after) - {flow.exit})
+
+
+class CompiledRoutine(Routine, Protocol):
+    """A kernel that may remember how it was made."""
+
+    @property
+    def compilation(self) -> object | None:
+        """Return how the kernel was made, in words; None if it was given as it is."""
+
+
+K = TypeVar("K", bound=CompiledRoutine)
+F = TypeVar("F", bound=Flow)
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class LanguageAnalysis(Generic[K, F, P]):
+    """The analyses of a language, which takes its kernels apart by `flow`; messages call what it reads by `name`."""
+
+    kernel: type[K]
+    flow: Callable[[Any], F]
+    warps: Callable[Concatenate[Any, P], KernelWarps]
+    name: str
+
+    def program(self, kernel: K | F, warp: int | None = None, *args: P.args, **options: P.kwargs) -> Program:
+        """Return what one warp may execute: everything that hardware with reconvergence allows, or one path.
+
+        One path stands for a kernel only where nothing is left to choose: the longest path need not be the worst case.
+
+        Args:
+            kernel: an entry or function with a body, or its flow, which keeps what was found out of it.
+            warp: only this warp of the block; None for what every warp may execute.
+            options: those of `warps` of the language.
+
+        Raises:
+            InputError: a loop without bound, a bound, `take` or `trace` that does not fit, an unknown opcode.
+            UnsupportedError: control flow or a barrier that cannot be followed; the message names the remedy.
+        """
+        return self.warps(kernel, *args, **options).program(warp)
+
+    def programs(self, kernel: K | F, *args: P.args, **options: P.kwargs) -> tuple[tuple[Program, int], ...]:
+        """Return the programs of the warps of one block, see `KernelWarps.programs`.
+
+        Raises:
+            InputError: see `program`; a launch without block.
+            UnsupportedError: see `program`.
+        """
+        return self.warps(kernel, *args, **options).programs()
+
+    def loops(
+        self, kernel: K | F, loop_bounds: Sequence[GivenBound] = (), launch: Launch | None = None
+    ) -> tuple[LoopInfo, ...]:
+        """Return the loops of a kernel in text order, each with its bound as far as one is known.
+
+        Raises:
+            InputError: a bound for no loop, or one that another bound or the code contradicts.
+            UnsupportedError: control flow that has no natural loops.
+        """
+        found = self.flow(kernel)
+        return loop_infos(found, loop_nest(found), loop_bounds, launch or Launch())
+
+    def branches(self, kernel: K | F) -> tuple[BranchInfo, ...]:
+        """Return the conditional branches that can be reached, in text order.
+
+        Raises:
+            InputError: control flow that is not understood.
+        """
+        return branch_infos(self.flow(kernel))
+
+    def bounds_for(self, kernel: K, given: Iterable[GivenBound], kernels: Iterable[K]) -> tuple[GivenBound, ...]:
+        """Return the bounds without those that fit only another of these kernels, so that one set can serve them all.
+
+        Raises:
+            InputError: control flow of `kernel` that is not understood.
+        """
+        return loop_info.bounds_for(kernel, given, kernels, self.flow)
+
+    def bounds_template(
+        self,
+        kernels: K | Sequence[K],
+        loop_bounds: Sequence[GivenBound] = (),
+        launch: Launch | None = None,
+        *,
+        loops: Callable[[K], Sequence[LoopInfo]] | None = None,
+    ) -> str:
+        """Return a bounds file to fill in: a line for each loop, `LABEL,?` where no bound is known.
+
+        Args:
+            loops: what tells those of a kernel; the default follows from the other arguments.
+
+        Raises:
+            InputError: see `loops`.
+        """
+        several = kernels if isinstance(kernels, Sequence) else [kernels]
+
+        def own(kernel: K) -> Sequence[LoopInfo]:
+            return self.loops(kernel, self.bounds_for(kernel, loop_bounds, several), launch)
+
+        made = dict.fromkeys(kernel.compilation for kernel in several if kernel.compilation)
+        remarks = [f"Labels hold for this {self.name} only: {compilation}" for compilation in made]
+        return loop_info.bounds_template(several, loops or own, remarks)

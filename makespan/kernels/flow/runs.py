@@ -147,8 +147,8 @@ class AbstractRuns:
     """
 
     def __init__(self, flow: Flow, nest: LoopNest, launch: Launch) -> None:
-        self.launch = flow.semantics.fit_launch(launch)
-        self.parameters = flow.semantics.parameters(self.launch)
+        self.launch = flow.semantics.signature.fit(launch)
+        self.parameters = flow.semantics.signature.known(self.launch)
         self._special = flow.semantics.instruction_set.registers
         self.code = prepare_execution(flow, nest, self.parameters)
         self._made: dict[tuple[int | None, ThreadDetail, LoopEffort], tuple[AbstractRun, ...] | None] = {}
@@ -162,7 +162,7 @@ class AbstractRuns:
             InputError: a launch that does not fit the kernel.
             UnsupportedError: control flow that has no natural loops.
         """
-        key = str(flow.semantics.fit_launch(launch))
+        key = str(flow.semantics.signature.fit(launch))
         found = flow.memo.get(key)  # bounds, sides and uniform branches ask for the same runs
         if not isinstance(found, AbstractRuns):
             found = flow.memo[key] = cls(flow, loop_nest(flow), launch)

@@ -127,3 +127,20 @@ def spread_of_copy(spreads: Sequence[LaneSpread], _: object, w: int) -> LaneSpre
     """Return the spread of a copy, or of a conversion from a type of this width; None where the sign varies."""
     varying = spreads[0].varying & ones(w)
     return None if varying >> (w - 1) and w > 1 else LaneSpread(varying, min(spreads[0].zeros, w))
+
+
+def compares_alike(test: str, value: LaneSpread, bound: LaneSpread, number: int | None, width: int) -> bool:
+    """Return whether all lanes of a value lie on one side of a uniform bound, by a test lt, ge, le or gt.
+
+    With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
+
+    Args:
+        number: the bound, where it is known.
+        width: the bits of both.
+    """
+    n = value.varying.bit_length()  # lanes lie within a range of 2^n that starts at a multiple of it
+    if bound.varying or n >= width:
+        return False
+    if test in ("lt", "ge"):  # the border lies below the bound
+        return bound.zeros >= n
+    return test in ("le", "gt") and number is not None and (number + 1) % 2**n == 0

@@ -1,12 +1,15 @@
-"""Walks through a control flow from the entry to the end of the warp, within loop bounds."""
+"""Walks from the entry to the end of the warp, within loop bounds; one path, as `take` or a trace fixes it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow.branches import SIDES, TraceStep, branch_keys, controlled_loops
-from makespan.kernels.flow.graph import Flow
+from makespan.host.errors import InputError, MissingInput, MissingInputsError, Naming, UnsupportedError
+from makespan.kernels.flow.branches import SIDES, TraceStep, branch_keys, controlled_loops, preferred_sides
+from makespan.kernels.flow.graph import Flow, reach
+from makespan.kernels.flow.grid import LaunchInput
+from makespan.kernels.flow.instruction_set import Routine
 from makespan.kernels.flow.loop_info import LoopInfo
 from makespan.kernels.flow.loops import LoopNest
 from makespan.model.program import MAX_PLACES
@@ -89,13 +92,8 @@ class BoundedFlow:
             for block in blocks:
                 for after in blocks.intersection(self.flow.blocks[block].successors) - heads:
                     before[after].append(block)
-            found, waiting = set[int](), [source for source, _ in self.nest.loops[number].exits]
-            while waiting:
-                block = waiting.pop()
-                if block not in found:
-                    found.add(block)
-                    waiting += before[block]
-            self._leaving[number, spent] = frozenset(found)
+            leaving = (source for source, _ in self.nest.loops[number].exits)
+            self._leaving[number, spent] = frozenset(reach(leaving, before.__getitem__))
         return self._leaving[number, spent]
 
 
@@ -113,33 +111,48 @@ def walk(bounded: BoundedFlow, choose: BranchChoice) -> Iterator[int]:
         yield block
         successors = flow.blocks[block].successors
         if len(successors) > 1 and not flow.is_branch(block):
-            raise _indirect(flow, block)
+            last = flow.last(block)
+            raise UnsupportedError(
+                f"{flow.kernel.file}:{last.line}: `{last}` is an indirect branch, which one path cannot follow: take"
+                " all paths with --paths automaton"
+            )
         length += flow.blocks[block].stop - flow.blocks[block].first
         if length > MAX_PLACES:
-            raise _too_long(bounded)
+            bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in bounded.infos if info.bound)
+            raise InputError(
+                f"{flow.kernel.file}: the path through {flow.kernel.name} exceeds the limit of {MAX_PLACES}"
+                f" instructions; lower the loop bounds ({bounds or 'there are none'})"
+            )
         after = successors[choose(block, bounded.spent(block, repeats)) if len(successors) == 2 else 0]
         if (entered := loop_at.get(after)) is not None:
             repeats[entered] = repeats[entered] + 1 if block in nest.loops[entered].blocks else 0
             most = bounded.most_repeats(entered)
             if most is not None and repeats[entered] > most:
-                raise _overrun(bounded, entered, block)
+                info, last = bounded.infos[entered], flow.last(block)
+                raise InputError(
+                    f"{flow.kernel.file}:{last.line}: `{last}` begins loop {info.label} once more than its bound"
+                    f" allows, {info.bound}, and no other way leads out"
+                )
         block = after
 
 
 def by_preference(bounded: BoundedFlow, preferred: Mapping[int, int]) -> BranchChoice:
     """Return a choice of the preferred side, or else the side that stays in the loop, unless a bound is used up."""
+    file = bounded.flow.kernel.file
     staying = {
         block: _staying_side(bounded, block) for block in range(bounded.flow.exit) if bounded.flow.is_branch(block)
     }
 
     def choose(block: int, spent: frozenset[int]) -> int:
-        side = preferred.get(block, staying[block])
+        side, last = preferred.get(block, staying[block]), bounded.flow.last(block)
         left = bounded.left_early(block, bounded.flow.blocks[block].successors[side], spent)
         if left is not None and block in preferred:  # an exact bound contradicts what the user says
-            raise _leaves_early(bounded, left, block)
+            info = bounded.infos[left]
+            raise InputError(f"{file}:{last.line}: `{last}` leaves loop {info.label} too early: it makes {info.bound}")
         permitted = bounded.permitted(block, spent)
         if not permitted:
-            raise _no_side_left(bounded, block)
+            around = _bounds_around(bounded, block)
+            raise InputError(f"{file}:{last.line}: neither side of `{last}` keeps the loop bounds: {around}")
         return side if side in permitted else permitted[0]  # a used-up bound overrules the preference
 
     return choose
@@ -190,13 +203,6 @@ class Tracer:
             raise InputError(f"{self._steps[self._done].place}: the warp has ended, but {left} steps are left over")
 
 
-def _indirect(flow: Flow, block: int) -> UnsupportedError:
-    return UnsupportedError(
-        f"{flow.kernel.file}:{flow.last(block).line}: `{flow.last(block)}` is an indirect branch, which one path cannot"
-        " follow: take all paths with --paths automaton"
-    )
-
-
 def _at(flow: Flow, block: int) -> str:
     return f"{flow.at(flow.last(block).line)}: `{flow.last(block)}`"
 
@@ -206,33 +212,154 @@ def _bounds_around(bounded: BoundedFlow, block: int) -> str:
     return ", ".join(f"loop {info.label} {info.bound}" for info in infos if info.bound)
 
 
-def _leaves_early(bounded: BoundedFlow, loop: int, block: int) -> InputError:
-    info, last = bounded.infos[loop], bounded.flow.last(block)
-    return InputError(
-        f"{bounded.flow.kernel.file}:{last.line}: `{last}` leaves loop {info.label} too early: it makes {info.bound}"
+_MOST_LISTED = 12
+"""The loops that a message lists; where there are more, it asks for a file of bounds."""
+
+
+def by_take(bounded: BoundedFlow, take: Mapping[str, str]) -> list[int]:
+    """Return the blocks of the path that `take` and the loop bounds determine; other loops run as often as they may.
+
+    All loops that it may come to have a bound, see `unbounded_on_path`.
+
+    Raises:
+        InputError: a `take` that does not fit.
+        UnsupportedError: a choice that is left.
+    """
+    preferred = preferred_sides(bounded.flow, take)
+    reached = _reachable_blocks(bounded, preferred)
+    _refuse_choices(bounded, _open(bounded, reached - preferred.keys(), to_maximum=bool(take)))
+    return list(walk(bounded, by_preference(bounded, preferred)))
+
+
+def by_trace(bounded: BoundedFlow, steps: Sequence[TraceStep]) -> list[int]:
+    """Return the blocks of the path that a trace tells.
+
+    Raises:
+        InputError: a trace that does not fit.
+    """
+    tracer = Tracer(bounded, steps)
+    path = list(walk(bounded, tracer.choose))
+    tracer.finish()
+    return path
+
+
+def _reachable_blocks(bounded: BoundedFlow, preferred: Mapping[int, int]) -> set[int]:
+    """Return the blocks that may be executed, given the preferred sides and that a loop bound may overrule them."""
+
+    def after(block: int) -> list[int]:
+        sides = bounded.flow.blocks[block].successors
+        # a bound may overrule the preferred side later
+        if block in preferred and not bounded.may_die(block, sides[preferred[block]]):
+            sides = (sides[preferred[block]],)
+        return [side for side in sides if side != bounded.flow.exit and not bounded.is_dead(block, side)]
+
+    return reach([0], after)
+
+
+def _controls(bounded: BoundedFlow, block: int) -> list[int]:
+    return list(controlled_loops(bounded.flow, bounded.nest, block)) if bounded.flow.is_branch(block) else []
+
+
+def _open(bounded: BoundedFlow, blocks: Set[int], *, to_maximum: bool) -> list[int]:
+    choices = [b for b in sorted(blocks) if len(set(bounded.flow.blocks[b].successors)) == 2]
+    return [b for b in choices if not (_is_decided(bounded, b) or (to_maximum and _controls(bounded, b)))]
+
+
+def _is_decided(bounded: BoundedFlow, block: int) -> bool:
+    """Return whether exact bounds leave no choice: the branch is the only way out of the loops that it controls."""
+    loops = _controls(bounded, block)
+    return bool(loops) and all(bounded.is_exact(n) and len(bounded.nest.loops[n].exits) == 1 for n in loops)
+
+
+def unbounded_on_path(bounded: BoundedFlow, preferred: Mapping[int, int]) -> Iterator[int]:
+    """Return the loops, by number, that a path with these preferred sides may come to and that have no bound."""
+    return unbounded_in(bounded, _reachable_blocks(bounded, preferred))
+
+
+def unbounded_in(bounded: BoundedFlow, reached: Set[int]) -> Iterator[int]:
+    """Yield the loops, by number, whose head is among these blocks and that have no bound."""
+    for number, (loop, info) in enumerate(zip(bounded.nest.loops, bounded.infos, strict=True)):
+        if loop.header in reached and info.bound is None:
+            yield number
+
+
+def refuse_unbounded(bounded: BoundedFlow, reached: Set[int], named: Naming = str) -> None:
+    """Refuse loops without a bound, all of them at once.
+
+    Args:
+        named: what the user calls a field of a question.
+
+    Raises:
+        MissingInputsError: a loop whose head is among the blocks and that has no bound.
+    """
+    missing = missing_bounds(bounded, unbounded_in(bounded, reached))
+    if missing:
+        raise missing_inputs_error(bounded.flow.kernel, missing, named)
+
+
+def missing_inputs_error(kernel: Routine, missing: Sequence[MissingInput], named: Naming) -> MissingInputsError:
+    """Return the error about inputs that a question about a kernel lacks."""
+    template = f"; 'makespan strings {kernel.source} --bounds-template' prints a file of bounds to fill in"
+    more = template if any(each.field == "loop_bounds" for each in missing) else ""
+    return MissingInputsError.of(
+        f"{kernel.source.partition(' --arch ')[0]}: kernel {kernel.name}", missing, named, more
     )
 
 
-def _overrun(bounded: BoundedFlow, loop: int, block: int) -> InputError:
-    info, last = bounded.infos[loop], bounded.flow.last(block)
-    return InputError(
-        f"{bounded.flow.kernel.file}:{last.line}: `{last}` begins loop {info.label} once more than its bound allows,"
-        f" {info.bound}, and no other way leads out"
-    )
+def missing_bounds(
+    bounded: BoundedFlow, numbers: Iterable[int], asked: Container[str] = ()
+) -> tuple[MissingInput, ...]:
+    """Return the bounds of these loops, as inputs that are missing.
+
+    Args:
+        asked: the fields of the launch that are asked for anyway; where they alone decide a loop, it needs no bound.
+    """
+    found: dict[str, MissingInput] = {}
+    for number in numbers:
+        info, told = bounded.infos[number], bounded.flow.transferred.get(bounded.nest.loops[number].header)
+        hint = info.hint or "" if told is None or not told.asks else ""
+        for name, place, deciders in info.asks:
+            others = tuple((each.field, each.blank) for each in deciders if each.field not in asked)
+            if others or not deciders:  # what the launch will tell need not be asked for
+                what = f"a bound for the loop {place}{_depending(deciders)}"
+                found.setdefault(name, MissingInput("loop_bounds", f"{name}=N", what, others, hint))
+    if len(found) <= _MOST_LISTED:
+        return tuple(found.values())
+    what = f"a file with bounds for {len(found)} loops, from {next(iter(found))} to {list(found)[-1]}"
+    instead = [each.instead for each in found.values()]
+    together = tuple(sorted({one for each in instead for one in each})) if all(instead) else ()
+    return (MissingInput("loop_bounds", "FILE", what, together),)
 
 
-def _no_side_left(bounded: BoundedFlow, block: int) -> InputError:
-    last = bounded.flow.last(block)
-    return InputError(
-        f"{bounded.flow.kernel.file}:{last.line}: neither side of `{last}` keeps the loop bounds:"
-        f" {_bounds_around(bounded, block)}"
-    )
+def _depending(deciders: Sequence[LaunchInput]) -> str:
+    on = [each.name or f"the {each.field}" for each in deciders]
+    return f", which depends on {' and '.join(filter(None, [', '.join(on[:-1]), on[-1]]))}" if on else ""
 
 
-def _too_long(bounded: BoundedFlow) -> InputError:
-    kernel = bounded.flow.kernel
-    bounds = ", ".join(f"{info.label} {info.bound.iterations}" for info in bounded.infos if info.bound)
-    return InputError(
-        f"{kernel.file}: the path through {kernel.name} exceeds the limit of {MAX_PLACES} instructions; lower the loop"
-        f" bounds ({bounds or 'there are none'})"
+def _refuse_choices(bounded: BoundedFlow, blocks: Sequence[int]) -> None:
+    if blocks:
+        flow = bounded.flow
+        labels = Counter(flow.ending(block).target for block in range(flow.exit) if flow.is_branch(block))
+        count = "1 branch leaves" if len(blocks) == 1 else f"{len(blocks)} branches leave"
+        raise UnsupportedError(
+            f"{flow.kernel.file}: {count} a choice in kernel {flow.kernel.name}, and one path is asked for; fix it,"
+            " or take all paths with --paths automaton:\n  "
+            + "\n  ".join(_choice(bounded, block, labels) for block in blocks)
+        )
+
+
+def _choice(bounded: BoundedFlow, block: int, labels: Mapping[str, int]) -> str:
+    flow = bounded.flow
+    line, label = branch_keys(flow, block)
+    key = label if labels[label] == 1 else line
+    branch = f"{flow.at(flow.last(block).line)}: {str(flow.last(block)).removesuffix(';')}"
+    loop = next(iter(_controls(bounded, block)), None)
+    bound = None if loop is None else bounded.infos[loop].bound
+    if loop is None or bound is None or bound.exact or len(bounded.nest.loops[loop].exits) > 1:
+        return f"{branch}   (--take '{key}=taken' or '=fall')"
+    name = bounded.infos[loop].label
+    stays = SIDES[0 if flow.blocks[block].successors[0] in bounded.nest.loops[loop].blocks else 1]
+    return (
+        f"{branch}   (loop {name}, {bound}, may end early: --loop-bound '{name}=={bound.maximum}' if it never does,"
+        f" or --take '{key}={stays}')"
     )

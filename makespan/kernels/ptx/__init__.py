@@ -8,11 +8,10 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 text is parsed.
 """
 
-from makespan.kernels.ptx.calls import is_inlined
+from makespan.kernels.ptx.effects import PtxAccess, is_inlined, register_accesses
 from makespan.kernels.ptx.evaluate import literal, width
-from makespan.kernels.ptx.graph import PtxFlow, bounds_for, bounds_template, branches, flow, loops
+from makespan.kernels.ptx.graph import PtxFlow, flow
 from makespan.kernels.ptx.isa import PROFILES, Classes, PtxListingRow, listing, operation_of_opcode, read_classes
-from makespan.kernels.ptx.kernel_warps import program, programs, warps
 from makespan.kernels.ptx.module import (
     KEEP_HINT,
     Declaration,
@@ -26,8 +25,14 @@ from makespan.kernels.ptx.module import (
 )
 from makespan.kernels.ptx.parameters import fit_launch, known_parameters, parameter_names, scalar_type
 from makespan.kernels.ptx.parser import decode, parse, read
-from makespan.kernels.ptx.registers import PtxAccess, register_accesses
-from makespan.kernels.ptx.timing import Dependences
+from makespan.kernels.ptx.timing import ANALYSIS, Dependences, warps
+
+loops = ANALYSIS.loops
+branches = ANALYSIS.branches
+bounds_for = ANALYSIS.bounds_for
+bounds_template = ANALYSIS.bounds_template
+program = ANALYSIS.program
+programs = ANALYSIS.programs
 
 __all__ = [
     "KEEP_HINT",

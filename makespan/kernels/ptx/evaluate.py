@@ -24,6 +24,7 @@ from makespan.kernels.flow.arithmetic import (
     disjunction,
     division,
     elementwise,
+    exclusive,
     extract_field,
     ieee,
     insert_field,
@@ -38,8 +39,8 @@ from makespan.kernels.flow.arithmetic import (
     truth_bit,
     wide_product,
 )
+from makespan.kernels.ptx.effects import PTX, PtxAccess
 from makespan.kernels.ptx.module import PtxInstruction
-from makespan.kernels.ptx.registers import PTX, PtxAccess
 
 _SPECIAL = PTX.registers.names
 _REGISTER = re.compile(r"[A-Za-z_$%][A-Za-z0-9_$]*")
@@ -66,7 +67,7 @@ def computation(
     """Return what an instruction computes; None where that is not known for sure.
 
     Args:
-        access: what `registers.accesses` says of it.
+        access: what `register_accesses` says of it.
         parameters: the known parameters of the kernel, by PTX name.
     """
     operands = instruction.operands
@@ -194,7 +195,7 @@ def _bitwise(key: str, kind: str) -> _PtxMeaning | None:
     if key in ("and", "or", "xor", "not") and w != 8:
         if key == "not":
             return _PtxMeaning((kind,), lambda a: (a ^ m,))
-        compute, is_lenient = {"and": (conjunction, True), "or": (disjunction(m), True), "xor": (_xor, False)}[key]
+        compute, is_lenient = {"and": (conjunction, True), "or": (disjunction(m), True), "xor": (exclusive, False)}[key]
         return _PtxMeaning((kind, kind), compute, is_lenient)
     if key == "shl" and w >= 16:
         return _PtxMeaning((kind, "u32"), lambda a, b: (select(truth_bit(b < w), (a << at_most(b, 63)) & m, 0),))
@@ -278,7 +279,7 @@ def _multiplication(key: str, kind: str) -> _PtxMeaning | None:
             return None
 
 
-_UNSIGNED_TESTS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+UNSIGNED_TESTS = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _COMBINED = ("and", "or", "xor")
 
 
@@ -299,7 +300,7 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | Non
         return _PtxMeaning((kind, kind), lambda a, b: _with_opposite(test(a, b)), most_results=2)
     if len(rest) != 1 or rest[0] not in _COMBINED:
         return None
-    combine = {"and": conjunction, "or": disjunction(1), "xor": _xor_or_unknown}[rest[0]]
+    combine = {"and": conjunction, "or": disjunction(1), "xor": exclusive}[rest[0]]
 
     def compute(a: Any, b: Any, c: Any) -> tuple[Any, ...]:
         p, q = _with_opposite(None if a is None or b is None else test(a, b))  # setp writes the test and its opposite
@@ -309,10 +310,10 @@ def _comparison(name: str, modifiers: list[str], kind: str) -> _PtxMeaning | Non
 
 
 def _integer_test(test: str, kind: str) -> Callable[[Any, Any], Any] | None:
-    if test in _UNSIGNED_TESTS:
+    if test in UNSIGNED_TESTS:
         if not kind.startswith("u"):
             return None
-        test = _UNSIGNED_TESTS[test]
+        test = UNSIGNED_TESTS[test]
     if test not in TESTS or (kind.startswith("b") and test not in ("eq", "ne")):
         return None
     compare = TESTS[test]
@@ -345,14 +346,6 @@ def _with_opposite(truth: Any) -> tuple[Any, Any]:
 
 def _times(truth: Any, factor: int) -> Any:
     return None if truth is None else truth * factor
-
-
-def _xor(a: Any, b: Any) -> tuple[Any]:
-    return (a ^ b,)
-
-
-def _xor_or_unknown(a: Any, b: Any) -> tuple[Any]:
-    return (None if a is None or b is None else a ^ b,)
 
 
 def _converting(to: str, kind: str) -> Callable[[Any], tuple[Any]]:

@@ -1,15 +1,89 @@
-"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks; its loops and branches."""
+"""The control flow of a PTX kernel: its calls inlined, its statements in basic blocks.
+
+An inlined call keeps its instruction, which is issued, and gets one more operand: the label behind the function, to
+which the `ret` of the function goes. With a guard it is a branch, past the function for the lanes that fail.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from makespan.host.errors import InputError
-from makespan.kernels.flow import BasicBlock, Flow, LanguageAnalysis, SourceLine
-from makespan.kernels.ptx.calls import inline_calls, is_inlined
-from makespan.kernels.ptx.effects import JUMPS, ptx_effect
-from makespan.kernels.ptx.module import Brace, Directive, Note, PtxInstruction, PtxKernel, PtxLabel, Statement
-from makespan.kernels.ptx.registers import register_accesses
+from makespan.host.errors import InputError, UnsupportedError
+from makespan.kernels.flow import BasicBlock, Flow, SourceLine
+from makespan.kernels.ptx.effects import JUMPS, RETURN, call_name, is_inlined, ptx_effect, register_accesses
+from makespan.kernels.ptx.module import (
+    Brace,
+    Directive,
+    Note,
+    PtxInstruction,
+    PtxKernel,
+    PtxLabel,
+    Statement,
+)
 from makespan.kernels.ptx.semantics import PtxSemantics, source_lines
+
+MAX_STATEMENTS = 200_000
+
+
+def inline_calls(kernel: PtxKernel) -> PtxKernel:
+    """Return the kernel with every call replaced for which the module has a body; other calls stay as they are.
+
+    Raises:
+        UnsupportedError: functions that call each other in a circle, or too much code.
+    """
+    functions = {function.name: function for function in kernel.functions if function.body is not None}
+    if kernel.body is None or not any(_called_function(s, functions) for s in kernel.body):  # most kernels need no copy
+        return kernel
+    return replace(kernel, body=_Inliner(kernel, functions).body())
+
+
+def _called_function(statement: Statement, functions: Mapping[str, PtxKernel]) -> PtxKernel | None:
+    is_call = isinstance(statement, PtxInstruction) and statement.name == "call"
+    return functions.get(call_name(statement)) if is_call and isinstance(statement, PtxInstruction) else None
+
+
+class _Inliner:
+    def __init__(self, kernel: PtxKernel, functions: Mapping[str, PtxKernel]) -> None:
+        self._kernel, self._functions = kernel, functions
+        self._calls = 0
+
+    def body(self) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        opened: list[tuple[str, str, Iterator[Statement]]] = [(self._kernel.name, "", iter(self._kernel.statements))]
+        while opened:
+            _, label, statements = opened[-1]
+            statement = next(statements, None)
+            if statement is None:
+                opened.pop()
+                if label:
+                    found += [Brace(opens=False), PtxLabel(label, self._line(found))]
+                continue
+            if label and isinstance(statement, PtxInstruction) and statement.name == "ret":
+                statement = replace(statement, operands=(label,))  # a return is a branch behind the call
+            function = _called_function(statement, self._functions)
+            if function is None or not isinstance(statement, PtxInstruction):
+                found.append(statement)
+            else:
+                self._calls += 1
+                behind = f"{RETURN}{self._calls}"
+                if function.name in (names := [name for name, _, _ in opened]):  # an inlined circle would never end
+                    circle = " calls ".join([*names, function.name])
+                    raise UnsupportedError(
+                        f"{self._kernel.file}:{statement.line}: `{statement}` is recursive ({circle}), and its depth is"
+                        " not bounded; rewrite it as a loop"
+                    )
+                found += [replace(statement, operands=(*statement.operands, behind)), Brace(opens=True)]
+                found += (*(function.returns or ()), *(function.parameters or ()))
+                opened.append((function.name, behind, iter(function.statements)))
+            if len(found) > MAX_STATEMENTS:  # calls can multiply code exponentially
+                raise UnsupportedError(
+                    f"{self._kernel.file}:{self._kernel.line}: with the functions that it calls, {self._kernel.name}"
+                    f" has more than {MAX_STATEMENTS} statements"
+                )
+        return tuple(found)
+
+    def _line(self, found: list[Statement]) -> int:
+        return next((s.line for s in reversed(found) if isinstance(s, PtxInstruction)), self._kernel.line)
+
 
 _TARGETS = ".branchtargets "
 
@@ -69,7 +143,8 @@ def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
     """
     begin, jump = None, None
     for at, statement in enumerate(statements):
-        if isinstance(statement, PtxLabel) or (jump is not None and not _trails(statement, jump)):
+        trails = isinstance(statement, Note) and jump is not None and statement.line == jump.line
+        if isinstance(statement, PtxLabel) or (jump is not None and not trails):
             if begin is not None:
                 yield range(begin, at)
             begin, jump = None, None
@@ -84,10 +159,6 @@ def _ranges(statements: Sequence[Statement]) -> Iterator[range]:
 def _ends_block(instruction: PtxInstruction) -> bool:
     is_conditional_call = instruction.name == "call" and instruction.guard is not None and is_inlined(instruction)
     return instruction.name in JUMPS or is_conditional_call
-
-
-def _trails(statement: Statement, jump: PtxInstruction) -> bool:
-    return isinstance(statement, Note) and statement.line == jump.line
 
 
 class _LabelScope:
@@ -150,10 +221,3 @@ def _target(
     if None in found:
         raise InputError(f"{where} may go to label {names[found.index(None)]}, which is not declared here")
     return tuple(at for at in found if at is not None)
-
-
-_OF_PTX = LanguageAnalysis[PtxKernel, PtxFlow](flow, "PTX")
-loops = _OF_PTX.loops
-branches = _OF_PTX.branches
-bounds_for = _OF_PTX.bounds_for
-bounds_template = _OF_PTX.bounds_template

@@ -7,39 +7,39 @@ definition and declaration of the kernel agrees on it.
 
 import math
 import re
-import struct
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from makespan.host.errors import InputError, Naming
-from makespan.kernels.flow import Dim3, Launch, ParameterValue, dim3_text, find_parameter
+from makespan.kernels.flow import DeclaredParameter, KernelSignature, Launch, ParameterValue, dim3_text
 from makespan.kernels.ptx.module import Declaration, PtxKernel, Signatures
 
 _SCALAR = re.compile(r"\.([busf])(8|16|32|64)(?![0-9A-Za-z_])")
 _DIRECTIVE = re.compile(r"(\.(?:req|max)ntid) ([0-9]{1,4})(?:, ([0-9]{1,4}))?(?:, ([0-9]{1,4}))?")
 
 
-def fit_launch(launch: Launch, kernel: PtxKernel) -> Launch:
-    """Return the same launch with parameters by their PTX names, and with the block that `.reqntid` tells.
-
-    A parameter may be called by its PTX name, by its position ("3" is the fourth), by its name in the CUDA source
-    that was compiled, or by the end of its PTX name from an underscore on. Calling this twice is the
-    same as once; every analysis calls it.
-
-    Raises:
-        InputError: a name that fits no parameter or several, a value that its type cannot hold, a block that is
-            not the one that the kernel requires, or has more threads than it allows.
-    """
-    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    found = launch.with_parameters(
-        lambda key: _find_parameter(key, list(declared), kernel, launch.named),
-        lambda name, value: encode_parameter(declared[name], value, launch.named),
-    )
-    said = _declared_extents(kernel)
+def signature(kernel: PtxKernel) -> KernelSignature:
+    """Return the parameters of a kernel by their PTX names, and the block that its directives tell."""
+    # of a function all values are unknown, as it is called with any; the body may declare a name anew
+    hidden = {name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names}
+    listed = [(name, declared) for declared in kernel.parameters or () for name, _ in declared.names]
+    parameters = dict[str, DeclaredParameter]()
+    source_names = _source_names(kernel, len(listed)) or (None,) * len(listed)
+    for (name, declared), own in zip(listed, source_names, strict=True):
+        kind, bits = scalar_type(declared) or ("", None)
+        shown = f"{own} or {name}" if own else name
+        is_hidden = not kernel.is_entry or name in hidden
+        parameters[name] = DeclaredParameter(declared.text, shown, bits, kind, own, is_hidden)
+    found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
+    said = {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
     most = said.get(".maxntid")
     # Source: PTX ISA, "Performance-Tuning Directives": `.maxntid` limits the product, not each extent
     threads, because = (None, "") if most is None else (math.prod(most), f" (.maxntid {dim3_text(most)})")
-    return found.with_block(kernel.name, said.get(".reqntid"), threads, " (.reqntid)", because)
+    return KernelSignature(kernel.name, parameters, said.get(".reqntid"), threads, " (.reqntid)", because)
+
+
+def fit_launch(launch: Launch, kernel: PtxKernel) -> Launch:
+    """Return the launch by `KernelSignature.fit`."""
+    return signature(kernel).fit(launch)
 
 
 def parameter_names(kernel: PtxKernel) -> tuple[str, ...]:
@@ -61,86 +61,8 @@ def scalar_type(declaration: Declaration) -> tuple[str, int] | None:
 
 
 def known_parameters(kernel: PtxKernel, launch: Launch) -> dict[str, ParameterValue]:
-    """Return the known parameters of an entry by PTX name, but for those whose name the body declares anew.
-
-    Raises:
-        InputError: see `fit_launch`.
-    """
-    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    hidden, values = _hidden(kernel), fit_launch(launch, kernel).parameters
-    return {
-        name: encode_parameter(declared[name], value, launch.named)
-        for name, value in values.items()
-        if name not in hidden
-    }
-
-
-def numeric_parameter_names(kernel: PtxKernel) -> dict[str, str]:
-    """Return how a user calls the parameters of an entry that can be given as numbers, by PTX name.
-
-    That is the name in the CUDA source, if it tells just this one; else the name in the PTX or, where a compiler made
-    it of a number, the position.
-    """
-    declared = {name: parameter for parameter in kernel.parameters or () for name, _ in parameter.names}
-    said = _source_names(kernel, len(declared)) or (None,) * len(declared)
-    found: dict[str, str] = {}
-    for position, (name, own) in enumerate(zip(declared, said, strict=True)):
-        if scalar_type(declared[name]) is not None and name not in _hidden(kernel):
-            is_own = own is not None and own not in declared and said.count(own) == 1
-            is_number = name.endswith(f"_param_{position}")
-            found[name] = own if own is not None and is_own else str(position) if is_number else name
-    return found
-
-
-def encode_parameter(declaration: Declaration, value: int | float, named: Naming) -> ParameterValue:
-    """Return a parameter with this value; `named` is that of the launch.
-
-    Raises:
-        InputError: a value that the type cannot hold.
-    """
-    found = scalar_type(declaration)
-    name, said = declaration.names[0][0], named("parameters")
-    if found is None:
-        raise InputError(f"{said} {name}: {declaration.text} holds more than a number; its value cannot be given")
-    kind, bits = found
-    if kind == "f" and bits >= 32:
-        try:
-            packed = struct.pack("<f" if bits == 32 else "<d", value)
-        except OverflowError:
-            raise InputError(f"{said} {name}={value}: too large for {declaration.text}") from None
-        return ParameterValue(int.from_bytes(packed, "little"), bits)
-    if kind == "f" or not isinstance(value, int):
-        raise InputError(f"{said} {name}={value}: expected a whole number for {declaration.text}")
-    half = 1 << (bits - 1)
-    least, most = -half, 2 * half - 1 if kind in "bu" else half - 1
-    if not least <= value <= most:
-        raise InputError(f"{said} {name}={value}: {declaration.text} holds {least}..{most}")
-    return ParameterValue(value % (2 * half), bits)
-
-
-def _hidden(kernel: PtxKernel) -> frozenset[str]:
-    """Return the parameters of unknown value: those whose name the body declares anew, and all of a function."""
-    if not kernel.is_entry:  # a function is called with any values
-        return frozenset(name for parameter in kernel.parameters or () for name, _ in parameter.names)
-    return frozenset(name for s in kernel.statements if isinstance(s, Declaration) for name, _ in s.names)
-
-
-def _declared_extents(kernel: PtxKernel) -> dict[str, Dim3]:
-    found = (match for match in map(_DIRECTIVE.fullmatch, kernel.attributes) if match)
-    return {match[1]: (int(match[2]), int(match[3] or 1), int(match[4] or 1)) for match in found}
-
-
-def _find_parameter(key: str, names: list[str], kernel: PtxKernel, named: Naming) -> str:
-    said = _source_names(kernel, len(names))
-    found, problem = find_parameter(key, names, said)
-    if found is not None:
-        return found
-    called = [f"{own} or {name}" if own else name for own, name in zip_longest(said, names)]
-    listed = ", ".join(f"{position} is {name}" for position, name in enumerate(called)) or "there are none"
-    raise InputError(
-        f"{named('parameters')} {key}: {problem} of kernel {kernel.name}; give the position, or the name in the PTX:"
-        f" {listed}"
-    )
+    """Return the parameters by `KernelSignature.known`."""
+    return signature(kernel).known(launch)
 
 
 def _source_names(kernel: PtxKernel, count: int) -> tuple[str | None, ...]:

@@ -2,7 +2,7 @@
 
 Comments and directives tell about the source: `// makespan: loop N`, the iterations that nvopencc knew, and `.loc`. In
 CUDA C++, `asm volatile("// makespan: loop 16");` in the body of a loop becomes such a comment and adds no instruction.
-`makespan.kernels.flow.notes` says which bounds follow from them.
+`makespan.kernels.flow.loop_info` says which bounds follow from them.
 """
 
 import re
@@ -14,20 +14,18 @@ from makespan.host.errors import InputError
 from makespan.kernels.flow import (
     Computation,
     InstructionSet,
+    KernelSignature,
     LaneSpread,
     LaneSpreads,
-    Launch,
     LoopMark,
     ParameterValue,
     SourceLine,
     Surroundings,
 )
-from makespan.kernels.ptx.calls import is_indirect, is_inlined
-from makespan.kernels.ptx.effects import barrier_obstacle, is_barrier
+from makespan.kernels.ptx.effects import PTX, PtxAccess, barrier_obstacle, is_barrier, is_indirect, is_inlined
 from makespan.kernels.ptx.evaluate import computation
 from makespan.kernels.ptx.module import Declaration, Location, Note, PtxInstruction, PtxKernel
-from makespan.kernels.ptx.parameters import fit_launch, known_parameters, numeric_parameter_names
-from makespan.kernels.ptx.registers import PTX, PtxAccess
+from makespan.kernels.ptx.parameters import signature
 from makespan.kernels.ptx.spread import PtxContext, ptx_spread
 
 
@@ -41,17 +39,10 @@ class PtxSemantics:
     blocks: tuple[range, ...]
     instruction_set: InstructionSet = PTX
 
-    def fit_launch(self, launch: Launch) -> Launch:
-        """Return the launch by `parameters.fit_launch`."""
-        return fit_launch(launch, self.kernel)
-
-    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
-        """Return the parameters by `parameters.known_parameters`."""
-        return known_parameters(self.kernel, launch)
-
-    def parameter_names(self) -> Mapping[str, str]:
-        """Return the names by `parameters.numeric_parameter_names`."""
-        return numeric_parameter_names(self.kernel)
+    @cached_property
+    def signature(self) -> KernelSignature:
+        """Return the parameters and blocks by `parameters.signature`."""
+        return signature(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         """Return the computation by `evaluate.computation`."""

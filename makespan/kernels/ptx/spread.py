@@ -7,6 +7,7 @@ from typing import NamedTuple
 from makespan.kernels.flow import UNIFORM, LaneSpread, LaneSpreads, ParameterValue
 from makespan.kernels.flow.spread import (
     SpreadRule,
+    compares_alike,
     spread_of_bitwise,
     spread_of_conjunction,
     spread_of_constant,
@@ -17,9 +18,9 @@ from makespan.kernels.flow.spread import (
     spread_of_right_shift,
     spread_of_sum,
 )
-from makespan.kernels.ptx.evaluate import literal, width
+from makespan.kernels.ptx.effects import PtxAccess
+from makespan.kernels.ptx.evaluate import UNSIGNED_TESTS, literal, width
 from makespan.kernels.ptx.module import PtxInstruction, names_in
-from makespan.kernels.ptx.registers import PtxAccess
 
 _PURE = frozenset(
     """
@@ -99,25 +100,16 @@ def _result(
 def _compares_uniformly(
     instruction: PtxInstruction, access: PtxAccess, spreads: LaneSpreads, around: PtxContext
 ) -> bool:
-    """Return whether `setp` compares a value with a bound on the border of the range in which the lanes may differ.
-
-    With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
-    """
+    """Return whether `setp` compares a value with a bound on the border of the range in which the lanes may differ."""
     match instruction.opcode.split("."):
         case ["setp", test, kind] if _TYPE.fullmatch(kind) and kind[0] in "us" and len(instruction.operands) == 3:
-            pass
+            value, bound = (_operand(text, kind, access, spreads, around) for text in instruction.operands[1:])
+            if value is None or bound is None:
+                return False
+            number = literal(instruction.operands[2], kind)
+            return compares_alike(UNSIGNED_TESTS.get(test, test), value, bound, number, width(kind))
         case _:
             return False
-    value, bound = (_operand(text, kind, access, spreads, around) for text in instruction.operands[1:])
-    if value is None or bound is None or bound.varying:
-        return False
-    n = value.varying.bit_length()  # lanes lie within a range of 2^n that starts at a multiple of it
-    if n >= width(kind):
-        return False
-    if test in ("lt", "ge", "lo", "hs"):  # the border lies below the bound
-        return bound.zeros >= n
-    number = literal(instruction.operands[2], kind)
-    return test in ("le", "gt", "ls", "hi") and number is not None and (number + 1) % 2**n == 0
 
 
 def _operand(text: str, kind: str, access: PtxAccess, spreads: LaneSpreads, around: PtxContext) -> LaneSpread | None:

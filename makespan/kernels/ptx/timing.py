@@ -13,14 +13,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, Unpack
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import SECTOR, Effect, TimedCode, dram_access, missing_latencies, serving_operations
-from makespan.kernels.ptx.effects import JUMPS, is_barrier
-from makespan.kernels.ptx.graph import PtxFlow
+from makespan.kernels.flow import (
+    SECTOR,
+    Effect,
+    KernelWarps,
+    LanguageAnalysis,
+    TimedCode,
+    WarpOptions,
+    dram_access,
+    kernel_warps,
+    missing_latencies,
+    serving_operations,
+)
+from makespan.kernels.ptx.effects import JUMPS, is_barrier, is_inlined
+from makespan.kernels.ptx.graph import PtxFlow, flow
 from makespan.kernels.ptx.isa import PROFILES, Classes, expands, operations, prefixes, units_of
-from makespan.kernels.ptx.module import PtxInstruction
+from makespan.kernels.ptx.module import PtxInstruction, PtxKernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.machine import GivenRange, Machine, timed_operations
@@ -114,8 +125,25 @@ class PtxCode(TimedCode):
     classes: Classes
     dependences: Dependences
 
-    def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
-        """Yield how these instructions are timed, and what they wait for."""
+    def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:
+        """Yield how these instructions are timed, what they wait for, and what else is supposed of them."""
+        classes, code = self.classes, [self.flow.code[number] for number in numbers]
+        guarded = sum(i.guard is not None and i.name not in JUMPS and not is_inlined(i) for i in code)
+        lanes = ["branches marked .uni are uniform, and no data race makes lanes that load one address see two values"]
+        yield from self._about_timing(numbers)
+        yield from assumptions.about_code(
+            self.flow.kernel.compilation,
+            assumptions.as_written(),
+            lanes * branches,
+            guarded,
+            ", and take one cycle at least, as where they do nothing" if self.timings else "",
+        )
+        if classes.overrides:
+            yield assumptions.classes(classes.overrides)
+        if not self.operations and (unknown := sorted(classes.unclassified(i.opcode for i in code))):
+            yield assumptions.unknown_opcodes(str(classes.unknown), unknown)
+
+    def _about_timing(self, numbers: Sequence[int]) -> Iterator[Assumption]:
         if not self.operations:
             letters = ", ".join(PROFILES[self.classes.profile])
             yield assumptions.instructions(f"profile {self.classes.profile}: unit classes {letters}")
@@ -267,3 +295,42 @@ def _refuse_without_unit(code: PtxCode, found: Sequence[PtxNeeds]) -> None:
                 f' for its operands; give it one with --classes FILE ({instruction.name} = "C"), or take'
                 " --dependences blocking"
             )
+
+
+def warps(
+    kernel: PtxKernel | PtxFlow,
+    *,
+    profile: str = "paper",
+    classes: Mapping[str, str] | None = None,
+    unknown: str | None = None,
+    dependences: Dependences | None = None,
+    **options: Unpack[WarpOptions],
+) -> KernelWarps:
+    """Return the warps of a launch, which tell what is missing before there can be programs.
+
+    >>> from makespan.kernels import ptx
+    >>> text = ".version 8.0 .target sm_80 .entry k() { ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; ret; }"
+    >>> ptx.program(ptx.parse(text, "k.ptx").kernel()).letters
+    'LC'
+
+    Args:
+        profile: which unit classes there are, see `ptx.PROFILES`.
+        classes: own unit classes by opcode prefix, see `Classes`.
+        unknown: the class of opcodes that nothing classifies.
+        dependences: what an instruction waits for; None for registers where the machine times operations, else for
+            whatever is before it.
+        options: see `WarpOptions`.
+
+    Raises:
+        InputError: a launch that does not fit, an unknown opcode, an operation that the machine does not time.
+        UnsupportedError: control flow that has no natural loops.
+    """
+    found = flow(kernel)
+
+    def code(machine: Machine, given: Mapping[str, GivenRange]) -> PtxCode:
+        return timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, given)
+
+    return kernel_warps(found, code, **options)
+
+
+ANALYSIS = LanguageAnalysis(PtxKernel, flow, warps, "PTX")

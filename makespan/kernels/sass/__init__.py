@@ -9,8 +9,7 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 
 from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble, read
-from makespan.kernels.sass.graph import SassFlow, bounds_for, bounds_template, branches, flow, loops
-from makespan.kernels.sass.kernel_warps import program, programs, warps
+from makespan.kernels.sass.graph import SassFlow, flow
 from makespan.kernels.sass.module import (
     Address,
     Control,
@@ -20,11 +19,20 @@ from makespan.kernels.sass.module import (
     SassModule,
     SassParameter,
     control,
+    missing_shared,
+    residency,
     with_control,
 )
 from makespan.kernels.sass.opcodes import SassListingRow, listing
-from makespan.kernels.sass.parameters import fit_launch
-from makespan.kernels.sass.residency import missing_shared, residency
+from makespan.kernels.sass.semantics import fit_launch
+from makespan.kernels.sass.timing import ANALYSIS, warps
+
+loops = ANALYSIS.loops
+branches = ANALYSIS.branches
+bounds_for = ANALYSIS.bounds_for
+bounds_template = ANALYSIS.bounds_template
+program = ANALYSIS.program
+programs = ANALYSIS.programs
 
 __all__ = [
     "Address",

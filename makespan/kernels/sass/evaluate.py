@@ -19,6 +19,7 @@ from makespan.kernels.flow.arithmetic import (
     conjunction,
     disjunction,
     elementwise,
+    exclusive,
     ones,
     select,
     select_known,
@@ -88,7 +89,7 @@ def _comparison(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMea
     kind, extends = kinds[0] if kinds else "S32", "EX" in rest
     w, compare = int(kind[1:]), _TESTS[test]
     bias = 2 ** (w - 1) if kind.startswith("S") else 0  # turns signed order into unsigned order
-    combine = {"AND": conjunction, "OR": disjunction(1), "XOR": _exclusive}[combined[0]]
+    combine = {"AND": conjunction, "OR": disjunction(1), "XOR": exclusive}[combined[0]]
 
     def compute(a: Any, b: Any, p: Any, below: Any = None) -> tuple[Any, ...]:
         truth = None
@@ -100,10 +101,6 @@ def _comparison(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMea
 
     values = tuple(value._replace(width=w) for value in operands.values)
     return OpcodeMeaning(values, compute, defaults=("PT", "PT") if extends else ("PT",), is_lenient=True)
-
-
-def _exclusive(a: Any, b: Any) -> tuple[Any]:
-    return (None if a is None or b is None else a ^ b,)
 
 
 def _selection(modifiers: OpcodeModifiers, operands: SassOperands) -> OpcodeMeaning | None:

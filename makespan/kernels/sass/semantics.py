@@ -1,4 +1,8 @@
-"""The answers of machine code to control flow beyond its effects: `makespan.kernels.flow.Semantics`."""
+"""The answers of machine code to control flow beyond its effects: `makespan.kernels.flow.Semantics`.
+
+The code does not tell the type of a parameter, only where it lies and how many bytes it has. So where no PTX says that
+it is a float, a whole number is taken for an integer, and one with a point, such as 2.0, for a float.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +10,9 @@ from functools import cached_property
 
 from makespan.kernels.flow import (
     Computation,
+    DeclaredParameter,
     InstructionSet,
+    KernelSignature,
     LaneSpread,
     LaneSpreads,
     Launch,
@@ -15,14 +21,58 @@ from makespan.kernels.flow import (
     Surroundings,
 )
 from makespan.kernels.flow.arithmetic import as_signed
-from makespan.kernels.sass.effects import barrier_obstacle
+from makespan.kernels.sass.effects import SassAccess, barrier_obstacle
 from makespan.kernels.sass.evaluate import computation, vector_opcode
 from makespan.kernels.sass.meaning import KnownBytes
-from makespan.kernels.sass.module import SassInstruction, SassKernel
-from makespan.kernels.sass.operands import machine_code, split_operands
-from makespan.kernels.sass.parameters import fit_launch, known_bytes, known_parameters, numeric_parameter_names
-from makespan.kernels.sass.registers import SassAccess
+from makespan.kernels.sass.module import SassInstruction, SassKernel, SassParameter
+from makespan.kernels.sass.operands import constant_name, machine_code, split_operands
 from makespan.kernels.sass.spread import sass_spread
+
+COMPILER_BANK = 2
+"""The bank of the constants that a compiler puts into a kernel; others hold what the host may write before a launch."""
+
+_SIZES = (1, 2, 4, 8)
+
+
+def signature(kernel: SassKernel) -> KernelSignature:
+    """Return the parameters of a kernel by PTX names or positions, with the words of constants that hold them."""
+    parameters = dict[str, DeclaredParameter]()
+    for name, declared in _parameters_by_name(kernel).items():
+        bits = 8 * declared.size if declared.size in _SIZES else None
+        first = kernel.first_parameter + declared.offset
+        inside = () if bits is None else range(first - first % 4, first + declared.size)
+        parameters[name] = DeclaredParameter(
+            f"a parameter of {declared.size} bytes",
+            declared.name or f"the one at byte {declared.offset}",
+            bits,
+            "f" * declared.is_float,
+            words=tuple(constant_name(0, offset) for offset in inside),
+        )
+    return KernelSignature(kernel.name, parameters, kernel.resources.block, kernel.resources.most_threads)
+
+
+def fit_launch(launch: Launch, kernel: SassKernel) -> Launch:
+    """Return the launch by `KernelSignature.fit`."""
+    return signature(kernel).fit(launch)
+
+
+def known_bytes(kernel: SassKernel, parameters: Mapping[str, ParameterValue]) -> dict[tuple[int, int], int]:
+    """Return the known bytes of constants, by bank and offset in bytes."""
+    # only this bank cannot be changed by the host
+    found = {(COMPILER_BANK, at): byte for at, byte in enumerate(kernel.constants.get(COMPILER_BANK, b""))}
+    for name, declared in _parameters_by_name(kernel).items():
+        if name in parameters:
+            packed = parameters[name].value.to_bytes(declared.size, "little")
+            found |= {(0, kernel.first_parameter + declared.offset + at): byte for at, byte in enumerate(packed)}
+    return found
+
+
+def _parameters_by_name(kernel: SassKernel) -> dict[str, SassParameter]:
+    names = [declared.name for declared in kernel.parameters]
+    return {
+        declared.name if declared.name and names.count(declared.name) == 1 else str(position): declared
+        for position, declared in enumerate(kernel.parameters)
+    }
 
 
 @dataclass(frozen=True)
@@ -41,17 +91,10 @@ class SassSemantics:
         """Return the instruction set by `operands.machine_code`."""
         return machine_code(self.kernel.sm)
 
-    def fit_launch(self, launch: Launch) -> Launch:
-        """Return the launch by `parameters.fit_launch`."""
-        return fit_launch(launch, self.kernel)
-
-    def parameters(self, launch: Launch) -> Mapping[str, ParameterValue]:
-        """Return the parameters by `parameters.known_parameters`."""
-        return known_parameters(self.kernel, launch)
-
-    def parameter_names(self) -> Mapping[str, str]:
-        """Return the names by `parameters.numeric_parameter_names`."""
-        return numeric_parameter_names(self.kernel)
+    @cached_property
+    def signature(self) -> KernelSignature:
+        """Return the parameters and blocks by `parameters.signature`."""
+        return signature(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
         """Return the computation by `evaluate.computation`."""

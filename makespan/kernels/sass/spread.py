@@ -5,12 +5,14 @@ from collections.abc import Callable, Mapping
 from makespan.kernels.flow import UNIFORM, LaneSpread, LaneSpreads, Surroundings
 from makespan.kernels.flow.arithmetic import look_up, ones
 from makespan.kernels.flow.spread import (
+    compares_alike,
     spread_of_constant,
     spread_of_left_shift,
     spread_of_product,
     spread_of_right_shift,
     spread_of_sum,
 )
+from makespan.kernels.sass.effects import SassAccess
 from makespan.kernels.sass.evaluate import vector_opcode
 from makespan.kernels.sass.meaning import KnownBytes, known_word
 from makespan.kernels.sass.module import SassInstruction
@@ -22,7 +24,6 @@ from makespan.kernels.sass.operands import (
     predicate_name,
     split_operands,
 )
-from makespan.kernels.sass.registers import SassAccess
 
 _PURE = frozenset(
     """
@@ -181,21 +182,14 @@ def _move(modifiers: tuple[str, ...], _: SassOperands, sources: list[LaneSpread]
 
 
 def _comparison(modifiers: tuple[str, ...], operands: SassOperands, sources: list[LaneSpread]) -> LaneSpread | None:
-    """Return a uniform spread where the bound lies on the border of the range in which lanes may differ.
-
-    With lanes that differ in their lowest n bits alone, all of them are below a multiple of 2^n, or none is.
-    """
+    """Return a uniform spread where the bound lies on the border of the range in which lanes may differ."""
     if len(sources) != 2 or {"EX", "U64", "S64"} & set(modifiers):
         return None
     test, (value, bound), number = modifiers[0], sources, operands.values[1].number
     if bound.varying:  # the bound may stand on either side
         test, value, bound = _MIRRORED.get(test, ""), bound, value
         number = operands.values[0].number
-    if bound.varying or (n := value.varying.bit_length()) >= 32:
-        return None
-    is_border = test in ("LT", "GE") and bound.zeros >= n  # all lanes lie on one side of a multiple of 2^n
-    is_border |= test in ("LE", "GT") and number is not None and (number + 1) % 2**n == 0
-    return UNIFORM if is_border else None
+    return UNIFORM if compares_alike(test.lower(), value, bound, number, 32) else None
 
 
 _OperandRule = Callable[[tuple[str, ...], SassOperands, list[LaneSpread]], LaneSpread | None]

@@ -7,12 +7,25 @@ bits leave open is a range, from which the adversary chooses (docs/machine_code.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Unpack
 
 from makespan.host.errors import UnsupportedError
-from makespan.kernels.flow import SECTOR, Effect, TimedCode, dram_access, missing_latencies, serving_operations
-from makespan.kernels.sass.graph import SassFlow
-from makespan.kernels.sass.module import COUNTERS, Control, SassInstruction
+from makespan.kernels.flow import (
+    SECTOR,
+    Barrier,
+    Effect,
+    KernelWarps,
+    LanguageAnalysis,
+    TimedCode,
+    WarpOptions,
+    dram_access,
+    kernel_warps,
+    missing_latencies,
+    serving_operations,
+)
+from makespan.kernels.sass.graph import SassFlow, flow
+from makespan.kernels.sass.module import COUNTERS, Control, SassInstruction, SassKernel
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
@@ -86,8 +99,28 @@ class SassCode(TimedCode):
     late: frozenset[int] = frozenset()
     behind: frozenset[int] = frozenset()
 
-    def remarks(self, numbers: Sequence[int]) -> Iterator[Assumption]:
-        """Yield how these instructions are timed, and what they wait for."""
+    def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:
+        """Yield how these instructions are timed, what they wait for, and what else is supposed of them."""
+        found = self.flow
+        effects = [found.effects[number] for number in numbers]
+        lanes = ["no data race makes lanes that load one address see two values"] * branches
+        aligned = sorted({found.code[n].line for n in numbers if found.effects[n].barrier is Barrier.ALIGNED})
+        if branches and aligned:
+            lanes.append(
+                f"the lanes of a warp come together to the barriers at {found.at(*aligned)}, as their PTX promises"
+            )
+        yield from self._about_timing(numbers)
+        yield from assumptions.about_code(
+            found.kernel.compilation,
+            assumptions.as_compiled(found.kernel.sm, self.machine.name),
+            lanes,
+            sum(effect.guard is not None and effect.transfer is None for effect in effects),
+            ", and may be done after one cycle, as where they do nothing" if self.timings else "",
+        )
+        if any("c[" in operand for number in numbers for operand in found.code[number].operands):
+            yield assumptions.instructions("constants among the operands are in the cache of constants")
+
+    def _about_timing(self, numbers: Sequence[int]) -> Iterator[Assumption]:
         if not self.timings:
             yield assumptions.instructions(
                 "accesses to memory are of class L, all else is of class C; control bits are not used"
@@ -297,3 +330,19 @@ def _unsupported_error(flow: SassFlow, instruction: SassInstruction, why: str) -
     return UnsupportedError(
         f"{flow.kernel.file}:{instruction.line}: `{instruction}`: {why}; only a machine without operations takes it"
     )
+
+
+def warps(kernel: SassKernel | SassFlow, **options: Unpack[WarpOptions]) -> KernelWarps:
+    """Return the warps of a launch, which tell what is missing before there can be programs; see `WarpOptions`.
+
+    Control bits say what an instruction waits for if the machine times operations.
+
+    Raises:
+        InputError: a launch that does not fit, or an operation that the machine does not time.
+        UnsupportedError: control flow, an opcode, or waiting that cannot be followed.
+    """
+    found = flow(kernel)
+    return kernel_warps(found, partial(timed_code, found), **options)
+
+
+ANALYSIS = LanguageAnalysis(SassKernel, flow, warps, "machine code")

@@ -1,6 +1,8 @@
 """A machine: the classes of execution units of one streaming multiprocessor, and the files that describe machines."""
 
 from makespan.model.machine.files import (
+    CycleRange,
+    MachineDatum,
     MachineFile,
     executes,
     find_machine,
@@ -17,7 +19,6 @@ from makespan.model.machine.given import (
     narrow_intervals,
     timed_operations,
 )
-from makespan.model.machine.tables import CycleRange, MachineDatum
 from makespan.model.machine.values import (
     DELAY,
     MAX_CAPACITY,

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import STREAMS
 from makespan.estimates.microbench.samples import MicrobenchSample
-from makespan.hardware.sm_file import machine_toml, measured_machine
-from makespan.hardware.sm_fit import MachineFit, find_left_out, fit_machine
+from makespan.hardware.sm_fit import MachineFit, find_left_out, fit_machine, machine_toml, measured_machine
 from makespan.hardware.sm_programs import APART, COUNTS, LOG_STEPS, LOG_WARPS, ONE_WARPS, OPERATIONS, TABLE, sm_source
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import sass
