@@ -1,8 +1,8 @@
 """The version of the package, and of what it computes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-THEORY = 2
+THEORY = 3
 """A whole number that is raised with every change after which any bound may be another one, for better or worse.
 
 Results that are kept by what was asked (`makespan sweep`) are computed again when it is raised.

@@ -45,3 +45,20 @@ def test_what_is_cited_is_what_is_released() -> None:
         project["keywords"],
     )
     assert [author["name"] for author in cited["authors"]] == [author["name"] for author in project["authors"]]
+
+
+def test_each_change_since_the_release_is_a_sentence_or_two_that_the_release_will_take() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["towncrier"]
+    kinds = {kind["directory"] for kind in project["type"]}
+    for change in (ROOT / project["directory"]).glob("[!.]*"):
+        assert change.name.startswith("+"), change
+        assert change.suffixes[-2:] in [[f".{kind}", ".md"] for kind in kinds], change
+        assert len(change.read_text().split()) <= 90, change
+        assert change.read_text().count("\n") <= 1, change
+
+
+def test_the_changelog_has_this_release_and_a_place_for_the_next_one() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    first = text.index("\n## ")
+    assert text[first:].startswith(f"\n## {__version__} (")
+    assert "<!-- towncrier release notes start -->" in text[:first]
