@@ -27,7 +27,7 @@ LONG_MODULES: frozenset[str] = frozenset()
 
 SCHEMAS = """
 benchmark/1 bundle/1 bundle/2 bundle/3 comparison/2 dual-issue/2 estimate/1 estimates/1 gpu-bundle/1 gpu-bundle/2
-gpu-page/1 gpu-result/2 gpu/1 machine/1 microbench-sm/1 microbench/1 opencl-points/1 page/1 policy-gap/1
+gpu-page/1 gpu-result/2 gpu/1 machine/1 microbench-sm/1 microbench/1 opencl-points/1 page/2 policy-gap/1
 prediction-quality/1 result/1 result/2 runs/1 schedulability-page/1 schedulability/2 schedule/1 simulation/1
 validation/2 verdict/1
 """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from makespan.kernels.flow import LoopInfo
     from makespan.verify import Verdict
 
-SCHEMA = "makespan.page/1"
+SCHEMA = "makespan.page/2"
 MOST_TABLE_ROWS = 256
 MOST_INSTRUCTIONS = 1000
 _MOST_OF_A_LINE = 200
