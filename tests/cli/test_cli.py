@@ -11,6 +11,7 @@ from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jsonschema
 import pytest
@@ -36,8 +37,11 @@ GOOD = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": 10}}'
 
 def process(*arguments: str, **options: Any) -> Outcome:
     """`makespan ...` as a process of its own."""
-    command = [sys.executable, "-m", "makespan", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **options)
+    command, pipes = (
+        [sys.executable, "-m", "makespan", *arguments],
+        dict.fromkeys(("stdout", "stderr"), subprocess.PIPE),
+    )
+    done = subprocess.run(command, text=True, timeout=600, check=False, **{**pipes, **options})
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
@@ -359,19 +363,13 @@ def test_a_memory_limit_that_lets_no_search_begin_is_told(solve: Runner, monkeyp
 def test_an_answer_that_nobody_reads_is_none() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "makespan", "solve", "--string", "CL", "--warps", "1..3", "--deadline", "2cycles"]
-    try:
-        done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
-    finally:
-        os.close(writing)
-    assert (done.returncode, done.stderr) == (141, b"")
+    done = process("solve", "--string", "CL", "--warps", "1..3", "--deadline", "2cycles", stdout=writing)
+    os.close(writing)
+    assert (done.code, done.err) == (141, "")
 
 
 def test_a_lack_of_memory_is_one_line(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacking(*_: object, **__: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr("makespan.cli.solve.solve", lacking)
+    monkeypatch.setattr("makespan.cli.solve.solve", Mock(side_effect=MemoryError))
     assert solve("--string", "CL", "--warps", 2) == Outcome(2, "", "makespan: not enough memory for this input\n")
 
 
@@ -641,11 +639,8 @@ def test_a_name_that_begins_like_others_means_those(option: str, name: str, mean
 )
 def test_an_output_that_takes_nothing_is_one_line_and_exit_2(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "makespan", *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert done.stderr == "makespan: cannot write to standard output: No space left on device\n"
-    assert done.returncode == 2
+        done = process(*arguments, stdout=full)
+    assert (done.code, done.err) == (2, "makespan: cannot write to standard output: No space left on device\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -654,17 +649,11 @@ def test_an_output_that_takes_nothing_is_one_line_and_exit_2(arguments: list[str
 )
 def test_an_error_that_nobody_can_be_told_keeps_its_exit_code(arguments: list[str], code: int) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "makespan", *arguments], stdout=full if code else None, stderr=full, check=False
-        )
-    assert done.returncode == code
+        assert process(*arguments, stdout=full if code else None, stderr=full).code == code
 
 
 def test_a_failure_of_a_file_is_no_failure_of_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(solve_command, "solve", fail)
+    monkeypatch.setattr(solve_command, "solve", Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left"):
         cli.run(["solve", *CL2])
 
@@ -706,30 +695,21 @@ def test_a_shell_completes_commands_from_the_table_without_loading_one(monkeypat
 
 
 def test_a_contradiction_between_our_own_proofs_is_exit_70(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def contradict(*arguments: object, **options: object) -> None:
-        raise BrokenPromiseError("not an interval: 3..2 cycles")
-
-    monkeypatch.setattr(solve_command, "solve", contradict)
+    monkeypatch.setattr(solve_command, "solve", Mock(side_effect=BrokenPromiseError("not an interval: 3..2 cycles")))
     done = solve(*CL2)
     assert done.code == 70
     assert done.err == "makespan: internal contradiction, please report it: not an interval: 3..2 cycles\n"
 
 
 def test_a_second_interrupt_aborts_with_exit_130(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(solve_command, "solve", interrupt)
+    monkeypatch.setattr(solve_command, "solve", Mock(side_effect=KeyboardInterrupt))
     done = solve(*CL2)
     assert (done.code, done.out) == (130, "")
     assert done.err.endswith("makespan: interrupted\n")
 
 
 def test_a_bug_is_a_traceback_and_exit_70(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(*arguments: object, **options: object) -> None:
-        raise ZeroDivisionError("by hand")
-
-    monkeypatch.setattr(solve_command, "solve", fail)
+    monkeypatch.setattr(solve_command, "solve", Mock(side_effect=ZeroDivisionError("by hand")))
     with pytest.raises(SystemExit) as stopped:
         cli.main(["solve", *CL2])
     assert stopped.value.code == 70
@@ -802,10 +782,7 @@ def test_letters_stand_beside_the_source_lines_that_they_come_from(
 
 
 def test_a_picture_that_cannot_be_written_costs_no_result(solve: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(result: object, path: Path, *window: object) -> None:
-        raise InputError(f"{path}: cannot write the picture")
-
-    monkeypatch.setattr(solve_command, "_draw", fail)
+    monkeypatch.setattr(solve_command, "_draw", Mock(side_effect=InputError("a.png: cannot write the picture")))
     done = solve(*CL2, "--gantt", "a.png")
     assert done.code == 2
     assert "exact if every instruction takes one cycle: the worst case is 3 cycles" in done.out

@@ -4,6 +4,7 @@ import csv
 import json
 import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -182,10 +183,7 @@ def test_bad_input_is_one_line_before_any_work(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("work was begun")
-
-    monkeypatch.setattr(compare_command, "compute_points", refuse)
+    monkeypatch.setattr(compare_command, "compute_points", Mock(side_effect=AssertionError("work was begun")))
     monkeypatch.chdir(tmp_path)
     done = compare(*arguments)
     assert done.code == 2

@@ -5,6 +5,7 @@ import json
 import queue
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -126,24 +127,14 @@ def test_what_comes_of_a_job_is_told_in_plain_data(monkeypatch: pytest.MonkeyPat
     assert answer({**job, "key": "k"})["cause"] == "changed"
     assert answer({**job, "question": {"string": "CX", "warps": 2}})["cause"] == "refused"
     for error, cause in ((MemoryError(), "died"), (ZeroDivisionError("by 0"), "bug")):
-
-        def fail(*_: object, error: Exception = error) -> None:
-            raise error
-
-        monkeypatch.setattr("makespan.many.commands.answering.solve_question", fail)
+        monkeypatch.setattr("makespan.many.commands.answering.solve_question", Mock(side_effect=error))
         assert answer(job)["cause"] == cause
 
 
-class Ended(Exception):
-    pass
-
-
 def test_a_process_without_anybody_to_answer_ends_whatever_it_is_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(code: int) -> None:
-        raise Ended(code)
-
-    monkeypatch.setattr("os._exit", end)
+    monkeypatch.setattr("os._exit", end := Mock(side_effect=SystemExit))
     asked = queue.SimpleQueue[str]()
-    with pytest.raises(Ended, match="0"):  # in a thread of its own, beside the one that answers
+    with pytest.raises(SystemExit):  # in a thread of its own, beside the one that answers
         answering._listen(io.StringIO("a\nb\n"), asked)
+    end.assert_called_once_with(0)
     assert [asked.get(), asked.get()] == ["a\n", "b\n"]
