@@ -7,6 +7,7 @@ on drawn values is built once, and what does is an index that `choose` draws.
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import combinations
+from random import Random
 from typing import TypeVar
 
 from hypothesis import strategies as st
@@ -41,6 +42,7 @@ from makespan.model.simulate.semantics import (
     issue_outcomes,
     issue_sets,
     next_state,
+    next_states,
     passing_barrier,
     start_states,
 )
@@ -53,6 +55,16 @@ T = TypeVar("T")
 integers = cache(st.integers)
 FLAGS = st.booleans()
 TOKENS = st.sampled_from([(), (0,), (1,), (0, 1)])
+CONDITIONAL = Program((ProgramPlace("C", (1, 2)), *Program.chain("CLCLC").places[1:]))
+"""`C; if (p) L; CLC`."""
+
+
+def walk(instance: Instance, random: Random) -> list[SmState]:
+    """The states of a random work-conserving schedule."""
+    states = [random.choice(list(start_states(instance)))]
+    while following := list(next_states(instance, states[-1])):
+        states.append(random.choice(following))
+    return states
 
 
 def choose(draw: st.DrawFn, options: Sequence[T]) -> T:

@@ -37,7 +37,7 @@ from makespan.proof.bounds.conditions import (
     conditions,
 )
 from makespan.proof.bounds.delays import expand_latencies
-from tests.strategies import general_instances, instances, machines
+from tests.strategies import general_instances, instances, machines, walk
 
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
 """More warps than units, so that classes are often saturated."""
@@ -147,14 +147,6 @@ def cycles(instance: Instance) -> Iterator[tuple[SmState, SmState]]:
             if after not in seen:
                 seen.add(after)
                 waiting.append(after)
-
-
-def walk(instance: Instance, random: Random) -> list[SmState]:
-    """The states of a random work-conserving schedule."""
-    states = [random.choice(list(start_states(instance)))]
-    while following := list(next_states(instance, states[-1])):
-        states.append(random.choice(following))
-    return states
 
 
 def situation(shape: Abstraction, last: int, counts: tuple[int, ...]) -> AbstractSituation | None:

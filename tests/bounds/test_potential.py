@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from makespan.model.certificate import DELAYED_LABEL, FINISHED_LABEL, Certificate, Potential, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY, PAPER, Latency, Machine, UnitClass
-from makespan.model.program import Program, ProgramPlace
+from makespan.model.program import Program
 from makespan.model.result import Bounds
-from makespan.model.simulate.semantics import SmState, next_states, start_states
+from makespan.model.simulate.semantics import SmState
 from makespan.model.strings import NamedInstance, read_instances
 from makespan.proof.bounds import pairs, repetition
 from makespan.proof.bounds.abstraction import AbstractCycle, Abstraction, AbstractSituation, LastSlot
@@ -28,8 +28,9 @@ from makespan.proof.bounds.tables import SCALE, Arrays, Tables
 from makespan.proof.engines import Limits, solve
 from makespan.proof.engines.certificate import improve
 from makespan.verify import potential as checker
+from tests.both import truth
 from tests.oracle import brute_force
-from tests.strategies import automata, general_instances, instances, machines, paper_instances
+from tests.strategies import CONDITIONAL, automata, general_instances, instances, machines, paper_instances, walk
 
 LEVELS: dict[str, tuple[int, int, improve.NodeKey, improve.NodeKey, bool]] = {
     "labels": (0, 1, improve.stop_ahead, improve.stop_ahead, True),
@@ -99,23 +100,7 @@ def test_merged_repetitions_leave_a_certificate_sound(loop: str, count: int, lev
     instance = Instance.of(loop * count + tail, 2 if len(loop) > 1 else 3, machine)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(repetition, "MERGED_FROM", 1)
-        assert upper(instance, level) >= search_upper(instance)
-
-
-def search_upper(instance: Instance) -> int:
-    from makespan.proof.engines.search import plain as search
-
-    found = search.solve(instance, Limits(600)).upper
-    assert found is not None
-    return found
-
-
-def walk(instance: Instance, random: Random) -> list[SmState]:
-    """The states of a random work-conserving schedule."""
-    states = [random.choice(list(start_states(instance)))]
-    while following := list(next_states(instance, states[-1])):
-        states.append(random.choice(following))
-    return states
+        assert upper(instance, level) >= truth(instance)
 
 
 def standing(expansion: Expansion, states: list[SmState]) -> list[tuple[int, ...]]:
@@ -234,7 +219,7 @@ def test_merged_delays_leave_a_certificate_sound(level: str, string: str, least:
         patch.setattr(repetition, "MERGED_FROM", 1)
         found = certificate(instance, level)
     assert found is not None
-    assert found.upper >= search_upper(instance)
+    assert found.upper >= truth(instance)
     assert checker.bound(instance, found) <= found.upper
 
 
@@ -348,16 +333,7 @@ def test_the_certificate_of_a_long_loop_is_tight_on_single_units(string: str) ->
 
 def test_a_conditional_instruction_costs_what_the_worst_mixture_of_paths_does() -> None:
     """`C; if (p) L; CLC`: the shorter string is the worse one, so the longest path is no bound."""
-    fork = Program(
-        (
-            ProgramPlace("C", (1, 2)),
-            ProgramPlace("L", (2,)),
-            ProgramPlace("C", (3,)),
-            ProgramPlace("L", (4,)),
-            ProgramPlace("C", (5,)),
-        )
-    )
-    instance = Instance.of(fork, 2)
+    instance = Instance.of(CONDITIONAL, 2)
     assert brute_force(instance).upper == 7
     assert solve(instance).bounds == Bounds(7, 7)
     assert all(upper(instance, level) >= 7 for level in LEVELS)
@@ -545,8 +521,8 @@ def test_without_any_premise_of_the_theorem_some_bound_is_too_low(
 ) -> None:
     string, warps, capacity, changes = DROPPED[premise]
     instance = Instance.of(string, warps, Machine.of(dict(zip("CL", capacity, strict=True))))
-    truth = brute_force(instance).upper
-    assert upper(instance, "whole") >= truth
+    worst = brute_force(instance).upper
+    assert upper(instance, "whole") >= worst
     for name, change in changes.items():
         monkeypatch.setattr(Abstraction, name, change)
-    assert upper(instance, "whole") < truth
+    assert upper(instance, "whole") < worst

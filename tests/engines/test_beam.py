@@ -20,7 +20,7 @@ from makespan.proof.engines import Limits
 from makespan.proof.engines.certificate import beam
 from makespan.proof.engines.certificate import beam_compiled as beam_kernel
 from tests.oracle import brute_force, obeys
-from tests.strategies import instances, machines
+from tests.strategies import CONDITIONAL, instances, machines
 
 KERNELS = ("open_choice", "next_leaf", "give_up_one", "apply", "insert", "score", "fingerprint", "advance", "select")
 
@@ -92,16 +92,7 @@ def test_the_laggard_may_be_of_any_group() -> None:
 
 def test_a_beam_takes_the_worse_path_of_an_automaton() -> None:
     """`C; if (p) L; CLC` with two warps: 7 cycles, where the longer path alone gives 6."""
-    fork = Program(
-        (
-            ProgramPlace("C", (1, 2)),
-            ProgramPlace("L", (2,)),
-            ProgramPlace("C", (3,)),
-            ProgramPlace("L", (4,)),
-            ProgramPlace("C", (5,)),
-        )
-    )
-    (witness,) = witnesses(Instance.of(fork, 2), 64, 16)
+    (witness,) = witnesses(Instance.of(CONDITIONAL, 2), 64, 16)
     assert witness is not None
     assert witness.makespan == 7
     assert (0, 2, 3, 4) in witness.paths

@@ -1,7 +1,6 @@
 """CP-SAT: the same worst case as the exhaustive search, and proven bounds when it is stopped."""
 
 from collections.abc import Callable
-from functools import cache
 from itertools import product
 
 import pytest
@@ -22,6 +21,7 @@ from makespan.proof.engines.cpsat import solver as cpsat
 from makespan.proof.engines.cpsat.windows import windows
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.search import plain as search
+from tests.both import truth
 from tests.effort import Looks
 from tests.engines.test_reference import REFERENCE
 from tests.oracle import brute_force, obeys
@@ -41,13 +41,6 @@ def general(draw: st.DrawFn, most_warps: int = 3, most: int = 3) -> Instance:
 
 def solved(instance: Instance, hint: Schedule | None = None) -> Finding:
     return cpsat.solve(instance, Limits(), horizon=pessimistic(instance), hint=hint)
-
-
-@cache
-def truth(instance: Instance) -> int:
-    upper = search.solve(instance, Limits()).upper
-    assert upper is not None
-    return upper
 
 
 @pytest.mark.parametrize("capacities", PAIRS, ids=str)

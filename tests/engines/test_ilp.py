@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,20 +21,13 @@ from makespan.proof.engines import Limits
 from makespan.proof.engines.engine import Finding
 from makespan.proof.engines.ilp import model as ilp_model
 from makespan.proof.engines.ilp import solver as ilp
-from makespan.proof.engines.search import plain as search
+from tests.both import truth
 from tests.strategies import letters
 
 PAIRS = [{"C": 1, "L": 1}, {"C": 2, "L": 1}, {"C": 2, "L": 2}]
 IMPLIED = ("capacity", "last_warp", "one_a_cycle", "done_in_the_end", "warps_ordered")
 SOLVERS = {"cbc": ilp.solve, "highs": by_highs}
 WAYS = [(form, solver) for form in ilp_model.FORMS for solver in SOLVERS]
-
-
-@cache
-def truth(instance: Instance) -> int:
-    upper = search.solve(instance, Limits()).upper
-    assert upper is not None
-    return upper
 
 
 def check(instance: Instance, form: str, solver: str) -> None:

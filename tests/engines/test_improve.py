@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from makespan.model.certificate import DELAYED_LABEL, PotentialNode
 from makespan.model.instance import Instance
 from makespan.model.machine import Latency, Machine, UnitClass
-from makespan.model.program import Program, ProgramPlace
+from makespan.model.program import Program
 from makespan.model.result import Bounds, Result, Status, Upper, UpperBound
 from makespan.model.simulate import replay
 from makespan.proof.bounds.conditions import ProofQuestion
@@ -23,7 +23,7 @@ from makespan.proof.engines.search import choose
 from makespan.proof.engines.search import plain as search
 from makespan.verify import potential as checker
 from tests.oracle import brute_force
-from tests.strategies import general_instances, instances, machines
+from tests.strategies import CONDITIONAL, general_instances, instances, machines
 
 WIDE = Machine.of({"C": 2, "L": 1})
 crowded = machines(most_units=2).flatmap(lambda machine: instances(machine=machine, most_warps=5, most=4))
@@ -292,16 +292,7 @@ def test_nodes_share_tables_where_the_last_finisher_will_be_at_the_same_class() 
 
 
 def test_auto_searches_where_the_certificate_leaves_a_gap() -> None:
-    fork = Program(
-        (
-            ProgramPlace("C", (1, 2)),
-            ProgramPlace("L", (2,)),
-            ProgramPlace("C", (3,)),
-            ProgramPlace("L", (4,)),
-            ProgramPlace("C", (5,)),
-        )
-    )
-    instance = Instance.of(fork, 3, WIDE)
+    instance = Instance.of(CONDITIONAL, 3, WIDE)
     result = solve(instance)
     assert valid(result)
     truth = brute_force(instance).upper
