@@ -57,13 +57,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+def explorer_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The second program of the model, compiled once: it has every schedule."""
     try:
-        program = built(tmp_path_factory.mktemp("explorer"))
+        return built(tmp_path_factory.mktemp("explorer"))
     except FileNotFoundError as reason:
         pytest.skip(str(reason))
-    with closing(Explorer(program)) as running:
+
+
+@pytest.fixture(scope="module")
+def explorer(explorer_program: Path) -> Iterator[Explorer]:
+    """It runs for the tests of one module, as others look whether a process is left behind."""
+    with closing(Explorer(explorer_program)) as running:
         yield running
 
 
