@@ -495,6 +495,18 @@ def restart(policy: PolicyState, state: RunState) -> None:
     state.ring[0] = len(state.slots) - 1
 
 
+@inlined
+def next_fit(cycle: int, state: RunState) -> int:
+    """Return the first cycle in which a ready slot is able, or one up to `cycle` if a slot is able by then."""
+    until = _NO_TIME
+    for kind in range(len(state.kinds)):
+        if state.kinds[kind]["ready"] > 0:
+            until = min(until, state.kinds[kind]["free"])
+        if until <= cycle:
+            break
+    return until
+
+
 @uncounted
 def run(policy: PolicyState, work: LoweredWork, state: RunState, log: IssueLog) -> int:
     """Return the makespan in cycles."""
@@ -512,7 +524,9 @@ def run(policy: PolicyState, work: LoweredWork, state: RunState, log: IssueLog) 
         for at in range(parts if parts > 1 else 0):
             policy.turns[at]["queue"] = policy.turns[at]["line"]
         at, vain = 0, 0
-        while vain < parts:
+        # a vain pick in a circle looks at everything twice, so it is worth to see before that there is nothing
+        looks = parts == 1 and (policy.kind == ROUND_ROBIN or policy.kind == TWO_LEVEL)
+        while vain < parts and not (looks and next_fit(cycle, state) > cycle):
             # the partitions pick in turns until none of them is able to; once one is not it stays so in this cycle
             part = policy.turns[at]["queue"] if parts > 1 else 0
             rank = pick(cycle, policy, state, part, kinds * part, kinds * (part + 1))
@@ -522,12 +536,7 @@ def run(policy: PolicyState, work: LoweredWork, state: RunState, log: IssueLog) 
                 vain = 0
             at = at + 1 if at + 1 < parts else 0
         # cycles in which nothing can change are skipped, which the makespan does not show
-        until = _NO_TIME
-        for kind in range(len(state.kinds)):
-            if state.kinds[kind]["ready"] > 0:
-                until = min(until, state.kinds[kind]["free"])
-            if until == cycle + 1:
-                break
+        until = next_fit(cycle + 1, state)
         cycle, now = cycle + 1, now + 1 if now + 1 < len(state.ring) else 0
         if cycle < until and state.ring[now] == NONE:
             pass_on(policy, state)  # once for all cycles without an arrival and an issue: it would repeat
