@@ -136,4 +136,9 @@ def _can_be_held(unit: UnitClass, rivals: int) -> bool:
     return (rivals + 1) * unit.interval > unit.capacity
 
 
-RULE = ProofRule(Upper.PESSIMISTIC, "M^L + M^C", lambda claim, _: pessimistic(claim.instance), is_given=lambda _: True)
+RULE = ProofRule(
+    Upper.PESSIMISTIC,
+    "M^L + M^C",
+    lambda claim, _: pessimistic(claim.instance),
+    is_given=lambda _: True,  # it needs no evidence, and every other rule is held against it
+)
