@@ -32,3 +32,13 @@ class Runner:
     def __call__(self, *arguments: object) -> Outcome:
         code = cli.run([*self.name.split(), *map(str, arguments)])
         return Outcome(code, *self.capsys.readouterr())
+
+
+def command_fixture(name: str) -> Any:
+    """A fixture that runs `makespan NAME ...`."""
+
+    @pytest.fixture
+    def command(capsys: pytest.CaptureFixture[str]) -> Runner:
+        return Runner(name, capsys)
+
+    return command

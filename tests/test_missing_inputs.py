@@ -17,7 +17,7 @@ from makespan.host.errors import MissingInputsError
 from makespan.kernels import flow, ptx
 from makespan.kernels.question import bounds_template, launch_kernel
 from makespan.model.strings import NamedInstance
-from tests.command import Outcome, Runner
+from tests.command import Outcome, Runner, command_fixture
 
 PARAMETERS = ".param .u64 data, .param .u32 n, .param .u32 m"
 BEGIN = """.reg .pred %p, %q; .reg .b32 %i, %j, %n, %m, %s; .reg .b64 %at; .shared .align 4 .b8 tile[64];
@@ -81,9 +81,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
+solve = command_fixture("solve")
 
 
 def asked(done: Outcome) -> tuple[list[str], str]:

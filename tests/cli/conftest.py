@@ -1,25 +1,8 @@
 """Commands, each run within the process of a test."""
 
-import pytest
+from tests.command import command_fixture
 
-from tests.command import Runner
-
-
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
-
-
-@pytest.fixture
-def compare(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("compare", capsys)
-
-
-@pytest.fixture
-def simulate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("simulate", capsys)
-
-
-@pytest.fixture
-def report(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("report", capsys)
+solve = command_fixture("solve")
+compare = command_fixture("compare")
+simulate = command_fixture("simulate")
+report = command_fixture("report")

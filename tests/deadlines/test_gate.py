@@ -17,7 +17,7 @@ from makespan.host.errors import InputError
 from makespan.model.deadline import Deadline, DeadlineOutcome, read_deadline
 from makespan.model.result import Bounds
 from makespan.report.result import text
-from tests.command import Runner
+from tests.command import Runner, command_fixture
 from tests.schemas import published
 
 ROOT = Path(__file__).parents[2]
@@ -25,9 +25,7 @@ SCHEMA = published("result-2")
 KNOWN = ("--string", "CLLCLL", "--warps", 2)  # 10 cycles at worst
 
 
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
+solve = command_fixture("solve")
 
 
 @pytest.mark.parametrize(

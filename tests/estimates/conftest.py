@@ -6,18 +6,11 @@ import pytest
 
 from makespan.estimates.opencl import Opened
 from makespan.host.errors import InputError, MeasurementError
-from tests.command import Runner
+from tests.command import command_fixture
 from tests.estimates.dual_issue.test_measurements import ROWS
 
-
-@pytest.fixture
-def estimate(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("estimate", capsys)
-
-
-@pytest.fixture
-def microbench(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("measure", capsys)
+estimate = command_fixture("estimate")
+microbench = command_fixture("measure")
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import Runner
+from tests.command import Runner, command_fixture
 from tests.ptx.texts import entry
 
 EIGHT = entry(
@@ -24,14 +24,8 @@ TWO = """.version 8.0
 """
 
 
-@pytest.fixture
-def solve(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("solve", capsys)
-
-
-@pytest.fixture
-def strings(capsys: pytest.CaptureFixture[str]) -> Runner:
-    return Runner("strings", capsys)
+solve = command_fixture("solve")
+strings = command_fixture("strings")
 
 
 @pytest.fixture
