@@ -10,7 +10,7 @@ from tests.command import command_fixture
 from tests.estimates.dual_issue.test_measurements import ROWS
 
 estimate = command_fixture("estimate")
-microbench = command_fixture("measure")
+measure = command_fixture("measure")
 
 
 @pytest.fixture

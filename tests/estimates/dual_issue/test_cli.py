@@ -17,11 +17,9 @@ from tests.command import Runner
 ROOT = Path(__file__).parents[3]
 
 
-def test_published_measurements_are_told_and_written_as_an_unverified_machine(
-    microbench: Runner, tmp_path: Path
-) -> None:
+def test_published_measurements_are_told_and_written_as_an_unverified_machine(measure: Runner, tmp_path: Path) -> None:
     toml = tmp_path / "gk110.toml"
-    done = microbench("dual-issue", "--machine-out", toml)
+    done = measure("dual-issue", "--machine-out", toml)
     assert done.code == 0, done.err
     assert "bank of register r: (r & 1) | ((r >> 2) & 1) << 1" in done.out
     assert "control codes  open dual issue 1, no extra delay 40, delayed 215" in done.out
@@ -30,8 +28,8 @@ def test_published_measurements_are_told_and_written_as_an_unverified_machine(
     assert {figure.key for figure in found.unverified} == {"units.C.latency", "issue.dispatch"}
 
 
-def test_a_table_is_told_as_json(microbench: Runner, table: Path) -> None:
-    done = microbench("dual-issue", "--import", table, "--format", "json")
+def test_a_table_is_told_as_json(measure: Runner, table: Path) -> None:
+    done = measure("dual-issue", "--import", table, "--format", "json")
     document = json.loads(done.out)
     assert (done.code, document["schema"], document["device"]) == (0, "makespan.dual-issue/2", "k20")
     assert document["banks"]["function"] == [0, 2]
@@ -40,8 +38,8 @@ def test_a_table_is_told_as_json(microbench: Runner, table: Path) -> None:
     assert document["sustained_ops_per_cycle"] == 186.35
 
 
-def test_the_portable_pair_is_written(microbench: Runner, tmp_path: Path) -> None:
-    assert microbench("dual-issue", "--emit", "portable", "-o", tmp_path).code == 0
+def test_the_portable_pair_is_written(measure: Runner, tmp_path: Path) -> None:
+    assert measure("dual-issue", "--emit", "portable", "-o", tmp_path).code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ffma.cu"]
 
 
@@ -74,10 +72,10 @@ def test_the_portable_pair_compiles_and_keeps_its_instructions(tmp_path: Path) -
     ],
 )
 def test_what_cannot_be_told_says_so(
-    arguments: list[str], message: str, microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], message: str, measure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = microbench("dual-issue", *arguments)
+    done = measure("dual-issue", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert done.err.count("\n") == 1

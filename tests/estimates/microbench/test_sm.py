@@ -155,9 +155,9 @@ def test_a_scheduler_that_idles_is_found_and_one_that_does_not_is_not(stall: int
     assert (honest.waited > 0, honest.runs) == (stall < 4, 9)
 
 
-def test_logs_in_which_nobody_waited_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_in_which_nobody_waited_say_nothing(tmp_path: Path, measure: Runner) -> None:
     path = csv(tmp_path, replace(PLAIN, clock_stall=5))
-    done = Runner("measure", capsys)("sm", "--fit", path, "--machine", "turing")
+    done = measure("sm", "--fit", path, "--machine", "turing")
     assert "work conservation: not observed: no ready warp waited in 9 runs" in done.out
 
 
@@ -239,11 +239,9 @@ def csv(tmp_path: Path, sm: VirtualSm = PLAIN, **remarks: str) -> Path:
     return path
 
 
-def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_machine_file_has_what_was_measured_and_the_rest_of_its_base(tmp_path: Path, measure: Runner) -> None:
     made = tmp_path / "my.toml"
-    done = Runner("measure", capsys)("sm", "--fit", csv(tmp_path), "--machine", "turing", "-o", made)
+    done = measure("sm", "--fit", csv(tmp_path), "--machine", "turing", "-o", made)
     assert (done.code, done.err) == (0, "")
     assert "VIRTUAL, of no GPU" in done.out
     assert re.search(r"operations\.fp32\.latency +4\.\.5  3 samples, .*; turing has 4\.\.8", done.out)
@@ -289,16 +287,14 @@ def test_a_document_that_was_written_is_read_again(path: Path) -> None:
     assert tomllib.loads(machine_toml(document)) == document
 
 
-def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    microbench, made = Runner("measure", capsys), tmp_path / "my.toml"
+def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, measure: Runner) -> None:
+    made = tmp_path / "my.toml"
     path = csv(tmp_path, replace(PLAIN, idles=100))
-    done = microbench("sm", "--fit", path, "--machine", "turing", "-o", made)
+    done = measure("sm", "--fit", path, "--machine", "turing", "-o", made)
     assert done.code == 1
     assert "NOT WORK-CONSERVING" in done.out
     assert any(str(said).startswith("NOT WORK-CONSERVING in sm.csv") for said in read_machine(made).caveats)
-    document: dict[str, Any] = json.loads(
-        microbench("sm", "--fit", path, "--machine", "turing", "--format", "json").out
-    )
+    document: dict[str, Any] = json.loads(measure("sm", "--fit", path, "--machine", "turing", "--format", "json").out)
     assert document["issue"]["left_out"][0].keys() == {"run", "warps", "warp", "cycle"}
 
 
@@ -317,7 +313,7 @@ def test_a_scheduler_that_idles_is_a_counterexample(tmp_path: Path, capsys: pyte
     ],
 )
 def test_bad_use_is_one_line(
-    capsys: pytest.CaptureFixture[str],
+    measure: Runner,
     arguments: list[str],
     message: str,
     tmp_path: Path,
@@ -326,7 +322,7 @@ def test_bad_use_is_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sm.csv").write_text("# gpu: T4\nmeasure,name,with,warps,count,cycles\nmemory,L2,-,1,8,9\n")
     (tmp_path / "bad.csv").write_text("# gpu: T4\n# gpu: T4\nmeasure,name,with,warps,count,cycles\nmemory,L2,-,1,8,9\n")
-    done = Runner("measure", capsys)("sm", *arguments)
+    done = measure("sm", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1

@@ -128,9 +128,9 @@ def test_bad_input_is_one_line(estimate: Runner, arguments: tuple[object, ...], 
     assert len(done.err.splitlines()) <= 3  # with the line and a caret where there is a place
 
 
-def test_a_virtual_device_is_measured_and_evaluated(microbench: Runner, estimate: Runner, tmp_path: Path) -> None:
+def test_a_virtual_device_is_measured_and_evaluated(measure: Runner, estimate: Runner, tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "--noise", "0.001", "-o", path)
+    done = measure("opencl", "--virtual", "rmbp-gt650m", "--quick", "--noise", "0.001", "-o", path)
     assert done.code == 0, done.err
     assert "several FLOAT_DIV: linear" in done.out
     found = tables.read(path)
@@ -164,7 +164,7 @@ def test_a_table_of_another_device_is_a_warning(estimate: Runner, tmp_path: Path
 
 
 def test_an_interrupted_suite_keeps_its_points_and_goes_on(
-    microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, calls = tmp_path / "mine.json", iter(range(10**6))
     plain = VirtualOpenClDevice.benchmark
@@ -176,13 +176,13 @@ def test_an_interrupted_suite_keeps_its_points_and_goes_on(
 
     monkeypatch.setattr(VirtualOpenClDevice, "benchmark", stopping)
     command = ("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", path)
-    done = microbench(*command)
+    done = measure(*command)
     assert done.code == 130
     assert "interrupted: 82 points are in" in done.err  # and 32 of them are transfers
     assert not path.exists()
     kept = json.loads((tmp_path / "mine.points.json").read_text())["points"]
     assert len(kept) == 82
-    done = microbench(*command)
+    done = measure(*command)
     assert done.code == 0
     assert "82 points are known from" in done.err
     assert path.exists()
@@ -193,7 +193,7 @@ def test_an_interrupted_suite_keeps_its_points_and_goes_on(
 
 
 def test_a_second_interrupt_while_the_points_are_saved_loses_none(
-    microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopping(*_: object) -> object:
         raise KeyboardInterrupt
@@ -207,7 +207,7 @@ def test_a_second_interrupt_while_the_points_are_saved_loses_none(
 
     monkeypatch.setattr(VirtualOpenClDevice, "benchmark", stopping)
     monkeypatch.setattr(cost_table._Keeper, "save", save)
-    done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
+    done = measure("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
     assert done.code == 130
     assert len(json.loads((tmp_path / "mine.points.json").read_text())["points"]) == 32
 
@@ -228,28 +228,28 @@ def test_a_clock_that_stands_still_is_a_failed_measurement(
 
 
 def test_a_device_that_fails_keeps_the_points_too(
-    microbench: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measure: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> object:
         raise MeasurementError("virtual: a kernel does not build; its build log:\nline 3: no such thing")
 
     monkeypatch.setattr(VirtualOpenClDevice, "benchmark", broken)
-    done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
+    done = measure("opencl", "--virtual", "rmbp-gt650m", "--quick", "-o", tmp_path / "mine.json")
     assert done.code == 4
     assert "line 3: no such thing" in done.err
     assert len(json.loads((tmp_path / "mine.points.json").read_text())["points"]) == 32
 
 
-def test_a_suite_that_cannot_begin_leaves_nothing_behind(microbench: Runner, tmp_path: Path) -> None:
-    done = microbench("opencl", "--virtual", "rmbp-gt650m", "--double", "-o", tmp_path / "mine.json")
+def test_a_suite_that_cannot_begin_leaves_nothing_behind(measure: Runner, tmp_path: Path) -> None:
+    done = measure("opencl", "--virtual", "rmbp-gt650m", "--double", "-o", tmp_path / "mine.json")
     assert done.code == 4
     assert "no floats of 64 bits" in done.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_points_that_are_still_uncertain_are_listed(microbench: Runner, tmp_path: Path) -> None:
+def test_points_that_are_still_uncertain_are_listed(measure: Runner, tmp_path: Path) -> None:
     options = ("--virtual", "rmbp-gt650m", "--quick", "--noise", "0.5", "--time-limit", "0.001")
-    done = microbench("opencl", *options, "-o", tmp_path / "mine.json")
+    done = measure("opencl", *options, "-o", tmp_path / "mine.json")
     assert done.code == 0
     assert "points are still uncertain: transfer to, 1048576 bytes" in done.err
     assert tables.read(tmp_path / "mine.json").not_converged
@@ -268,10 +268,10 @@ def test_points_that_are_still_uncertain_are_listed(microbench: Runner, tmp_path
     ],
 )
 def test_bad_options_of_the_suite(
-    microbench: Runner, arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measure: Runner, arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = microbench("opencl", *arguments)
+    done = measure("opencl", *arguments)
     assert done.code == 2
     assert message in done.err
 
@@ -307,7 +307,7 @@ def test_without_opencl_the_remedy_is_named(
     assert len(done.err.splitlines()) == 1
 
 
-def test_points_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, microbench: Runner) -> None:
+def test_points_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: Runner) -> None:
     monkeypatch.setattr(cost_table, "_SECONDS_PER_SAVE", 0.0)
     seen: list[dict[str, bool]] = []
     plain = cost_table._Keeper.save
@@ -317,7 +317,7 @@ def test_points_are_saved_now_and_then(tmp_path: Path, monkeypatch: pytest.Monke
         plain(self, **how)
 
     monkeypatch.setattr(cost_table._Keeper, "save", save)
-    done = microbench("opencl", "--virtual", "rmbp-gt650m", "--quick", "--int-chain", "fold", "-o", tmp_path / "t.json")
+    done = measure("opencl", "--virtual", "rmbp-gt650m", "--quick", "--int-chain", "fold", "-o", tmp_path / "t.json")
     assert done.code == 0
     assert len(seen) > 100
     assert seen[-1] == {"is_complete": True}
