@@ -29,7 +29,6 @@ from makespan.estimates.opencl_cost_table.table import OpenClCostTable
 from makespan.host.errors import InputError, MeasurementError
 
 DEPTH, MAX_DEPTH = 3, 6
-SAMPLES, MAX_SAMPLES = 1000, 100_000
 OPERATORS = {"random": "+-*/", "realistic": "+-*"}
 Set = typing.Literal["random", "realistic"]
 _LEAVES = {"own element": 50, "constant read": 15, "transposed read": 10, "literal": 15, "variable": 10}  # in percent
