@@ -41,8 +41,8 @@ class MethodGroup(LazyGroup):
 def _with_command(args: list[str]) -> list[str]:
     words = [*args[0].split("=", 1), *args[1:]] if args and args[0].startswith(f"{_METHOD}=") else args
     is_method = words[:1] == [_METHOD]
-    named, rest = words[is_method : is_method + 1], words[is_method + 1 :]
-    name = ALIASES.get(named[0], named[0]) if named else ""
+    named, *rest = words[is_method:] or [""]
+    name = ALIASES.get(named, named)
     if is_method and name not in METHODS:
         near = did_you_mean(name, METHODS)
         raise click.UsageError(f"unknown method {name!r}{near or ';'} there are {', '.join(METHODS)}")

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from makespan.model.machine.gpus import Gpu
     from makespan.proof.policy_gap import PolicyGap
 
-_RESOURCES = ("regs", "ptxas", "smem")
-
 
 @click.command(
     "compare",
@@ -83,7 +81,7 @@ def command(
     }
     found, missing = _answers(methods)
     with within(time_limit) as reading:
-        (proof,) = instances(**{name: value for name, value in options.items() if name not in _RESOURCES})
+        (proof,) = instances(**{name: value for name, value in options.items() if name not in asked.resources})
     gap, said = _proven(proof.instance, reading.left)
     launch = f"{question.kernel.name}, {question.launch}"
     compared = report.Estimates(launch, f"GPU {card.name}", gap, said, found, missing)

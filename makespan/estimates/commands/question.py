@@ -122,9 +122,8 @@ class LaunchOptions:
 def described_gpu(name: str, settings: tuple[str, ...], model: str | None = None) -> "Gpu":
     """Return the GPU of the options; keys of `model` may leave out its name."""
     from makespan.model.machine import gpus
-    from makespan.model.machine.gpus import with_settings
 
-    return with_settings(gpus.find_gpu(name), settings, "--set", model=model)
+    return gpus.with_settings(gpus.find_gpu(name), settings, "--set", model=model)
 
 
 def show(found: "Estimate", *, explain: bool, output: str, **more: Any) -> None:
