@@ -91,11 +91,9 @@ def find_banks(shares: Mapping[Pair, float], clean: float, threshold: Threshold 
             f"R{a} conflicts with R{b} and R{b} with R{c}, but R{a} not with R{c}: noisy or not bank-like"
             f" ({len(violations)} such triples); measure again, or with the other threshold"
         )
-    slow, rest = (
-        [share for share in shares.values() if share <= limit],
-        [each for each in shares.values() if each > limit],
-    )
-    slowdown = fmean(rest) / fmean(slow) - 1 if slow and rest else None
+    slow = [share for share in shares.values() if share <= limit]
+    fast = [share for share in shares.values() if share > limit]
+    slowdown = fmean(fast) / fmean(slow) - 1 if slow and fast else None
     return BankResult(classes, function_of(classes), limit, slowdown, len(shares))
 
 

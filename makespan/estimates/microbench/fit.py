@@ -37,8 +37,8 @@ _KEYS = {
     MEMORY_LATENCY: "kleimenov_popova.lat_{}",
     BANDWIDTH: "kleimenov_popova.band_{}",
 }
-_MEM_LD, _DEPARTURE = "hong_kim.mem_ld", {"coalesced": "hong_kim.departure_del_coal"}
-_DEPARTURE["uncoalesced"] = "hong_kim.departure_del_uncoal"
+_MEM_LD = "hong_kim.mem_ld"
+_DEPARTURE = {"coalesced": "hong_kim.departure_del_coal", "uncoalesced": "hong_kim.departure_del_uncoal"}
 
 
 @dataclass(frozen=True, slots=True)
