@@ -138,7 +138,6 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
 }
 _TYPES = {"f32": "FLOAT", "f64": "DOUBLE", **{f"{sign}{bits}": "INT" for sign in "sub" for bits in (16, 32, 64)}}
 _FREE = frozenset({"mov", "cvta", "cvt", "setp", "selp", "bra", "ret", "exit", "call", "brx"})
-_VECTOR = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def work(
@@ -190,7 +189,7 @@ def _rows(executed: _Executed, classes: Mapping[int, AccessKind]) -> Iterator[tu
         if access is None:
             yield from ((row, often) for row in _arithmetic(instruction))
         elif kind := _access_kind(access, classes.get(number, AccessKind.COMPLEX)):
-            times = often * next((_VECTOR[part] for part in instruction.opcode.split(".") if part in _VECTOR), 1)
+            times = often * access.elements
             if kind == AccessKind.WRITE and not is_stored and often <= 1:
                 is_stored, times = True, times - often
             yield kind, times

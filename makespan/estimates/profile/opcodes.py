@@ -49,12 +49,17 @@ _WIDE = {InstructionKind.I32: InstructionKind.I64, InstructionKind.I32_MUL: Inst
 
 
 class MemoryAccess(NamedTuple):
-    """An access of an instruction to memory: its space, the bytes of one lane, and the address operand."""
+    """An access of an instruction to memory: its space, the bytes of one lane, and the address operand.
+
+    Args:
+        elements: of a vector, which are the accesses of one lane; 1 for a scalar.
+    """
 
     space: str
     lane_bytes: int
     address: str
     is_load: bool
+    elements: int
 
     @property
     def is_device(self) -> bool:
@@ -81,8 +86,9 @@ def memory_access(instruction: PtxInstruction) -> MemoryAccess | None:
     if address is None:
         return None
     parts = instruction.opcode.split(".")[1:]
-    lanes = next((_VECTOR[part] for part in parts if part in _VECTOR), 1)
-    return MemoryAccess(_space(parts), lanes * _bits(parts) // 8, address, instruction.name in ("ld", "ldu"))
+    elements = next((_VECTOR[part] for part in parts if part in _VECTOR), 1)
+    is_load = instruction.name in ("ld", "ldu")
+    return MemoryAccess(_space(parts), elements * _bits(parts) // 8, address, is_load, elements)
 
 
 @cache
