@@ -66,7 +66,7 @@ def hong_kim(question: LaunchQuestion, gpu: Gpu, active_blocks: int | None = Non
         variant: as `estimate_launch` takes it.
 
     Raises:
-        InputError: numbers of the GPU that are not known, each with how to get it; or see `Question.profile`.
+        InputError: numbers of the GPU that are not known, each with how to get it; or see `LaunchQuestion.profile`.
     """
     return estimate_profile(gpu, question.profile(coalescing(gpu)), active_blocks=active_blocks, **variant)
 

@@ -143,13 +143,13 @@ class TimedDevice(Protocol):
         """Return whether it knows floats of 64 bits."""
 
     def transfer(self, size: int, *, back: bool) -> TimedRun:
-        """Move `size` bytes to the device, or back from it."""
+        """Return a run that moves `size` bytes to the device, or back from it."""
 
     def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
-        """Run a kernel of the suite."""
+        """Return a run of a kernel of the suite."""
 
     def iteration(self, iteration: Iteration, group: int) -> TimedRun:
-        """Run the kernel of a domain iteration on random data."""
+        """Return a run of the kernel of a domain iteration on random data."""
 
 
 NOISE = 0.01

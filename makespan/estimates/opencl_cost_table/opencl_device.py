@@ -39,7 +39,7 @@ class OpenCLDevice:
         return lambda: self._microseconds(opened.cl.enqueue_copy, opened.queue, is_blocking=False, **ends)
 
     def benchmark(self, kernel: Benchmark, work_items: int, group: int) -> TimedRun:
-        """Run a kernel of the suite."""
+        """Return a run of a kernel of the suite."""
         if work_items * np.dtype(_DTYPES[kernel.element]).itemsize > 2 * LARGEST:
             raise InputError(f"{work_items} work-items are more than the suite has memory for")
         built = self._once(kernel.source, lambda: self._opened.kernel(kernel.source, "benchmark"))

@@ -1,7 +1,7 @@
 """Exact counts of a launch that decides every branch: all its threads at once, on known values.
 
-The sweep lets lanes that parted meet wherever their ways meet; hardware lets them meet at the immediate post-dominator.
-Both count the same unless the two sides of a branch share a block before that, which is looked for.
+This execution lets lanes that parted meet wherever their ways meet; hardware lets them meet at the immediate
+post-dominator. Both count the same unless the two sides of a branch share a block before that, which is looked for.
 """
 
 from collections import Counter

@@ -1,1 +1,1 @@
-"""Estimates, and how good they are, in words, as documents and as pictures; each says that it is no bound."""
+"""Estimates, and how good they are, in words and as documents; each says that it is no bound."""
