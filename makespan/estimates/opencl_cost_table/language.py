@@ -27,6 +27,13 @@ MAX_TEXT = 16 << 10
 MAX_NESTING = 150  # of operations and calls: reading them recurses
 MAX_CALLS = 10_000  # that are inlined: functions that call functions twice each grow exponentially
 _MAX_DIGITS = 40
+_WORDS = """
+    auto bool break case char complex const constant continue default do double else enum event_t extern float for
+    global goto half if image1d_t image2d_t image3d_t imaginary inline int kernel local long main private quad
+    register restrict return sampler_t short signed sizeof size_t static struct switch typedef uchar uint uintptr_t
+    ulong union unsigned ushort void volatile while iteration
+"""
+_RESERVED = frozenset(_WORDS.split())  # no compiler would take the kernel of an iteration with such names
 _GRAMMAR = r"""
     iteration: NAME "." "\\" "(" names ")" "{" _sum "}"
     definition: NAME "(" names ")" "=" _sum
@@ -70,6 +77,8 @@ def iteration(
     for name, meaning in named:
         if name in names:
             raise InputError(f"{name} is declared twice: arrays, constants and functions need different names")
+        if _is_reserved(name):
+            raise InputError(f"{name} is a word of OpenCL C; choose another name")
         names[name] = meaning
     reader = _Reader(names)
     for name, each in defined:  # a function without a caller is checked, too
@@ -85,7 +94,7 @@ def iteration(
             over, f"array {over} has {len(array.shape)} dimensions, and the iteration {len(given)} variables"
         )
     for token in variables.children:
-        if token in names or given.count(token) > 1:
+        if token in names or given.count(token) > 1 or _is_reserved(token):
             raise source.error(token, f"variable {token} has the name of something else")
     pairs = zip(given, array.shape, strict=True)
     scope = {name: Expression(IterationVariable(name, extent)) for name, extent in pairs}
@@ -141,6 +150,10 @@ def _definition(text: str) -> tuple[str, _Definition]:
         if names.count(parameter) > 1:
             raise source.error(parameter, f"{parameter} is named twice")
     return str(name), _Definition(names, body, source)
+
+
+def _is_reserved(name: str) -> bool:
+    return name in _RESERVED or name.startswith("__")
 
 
 def _undeclared_message(name: str) -> str:
