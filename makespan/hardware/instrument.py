@@ -18,8 +18,6 @@ RECORD_BYTES = 32
 8 unused bytes."""
 
 PREFIX = "makespan_"
-BUFFER = f"{PREFIX}records"
-"""The parameter that is added behind all others: the address of the records in global memory."""
 
 _ENDS = ("ret", "exit")
 _HOW = "measure a kernel without it"

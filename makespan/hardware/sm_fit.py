@@ -452,7 +452,7 @@ def _caveats(base: Mapping[str, Any], fit: MachineFit, file: str, *, is_virtual:
 
 
 def lower_than(base: MachineFile, found: FittedNumber) -> str | None:
-    """The range of the base, where its upper end is above what was seen, or there is none; None where it is not."""
+    """Return the range of the base if it has no upper end, or one above all that was seen; else None."""
     old = next((datum.value for datum in base.data if datum.key == ".".join(found.key)), None)
     span = old if isinstance(old, CycleRange) else None if old is None else CycleRange(old, old)
     if span is None or found.seen.most is None or (span.most is not None and span.most <= found.seen.most):

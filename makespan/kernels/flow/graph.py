@@ -9,10 +9,11 @@ if it had never been there. Which of these an assembler chooses is not documente
 own, and what a warp may issue is the union over them.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from makespan.host.errors import UnsupportedError
 from makespan.kernels.flow.instruction_set import (
     ControlTransfer,
     Effect,
@@ -25,9 +26,6 @@ from makespan.kernels.flow.instruction_set import (
 
 if TYPE_CHECKING:
     import networkx as nx
-from collections.abc import Set
-
-from makespan.host.errors import UnsupportedError
 
 _Node = TypeVar("_Node", bound=Hashable)
 

@@ -4,19 +4,17 @@ A language package (such as `makespan.kernels.ptx`) turns a kernel into a `graph
 every instruction, and a `Semantics` that answers what depends on the launch. Instructions are numbered in text order.
 """
 
-from collections.abc import Callable, Mapping, Set
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from makespan.kernels.flow.arithmetic import RegisterValue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from makespan.kernels.flow.grid import KernelSignature, LaunchInput, ParameterValue, ThreadRegisters
 from makespan.kernels.flow.spread import LaneSpread, LaneSpreads, Surroundings
+
+if TYPE_CHECKING:
+    from makespan.kernels.flow.arithmetic import RegisterValue
 
 
 class SourceOperand(NamedTuple):

@@ -275,7 +275,6 @@ def residency(
             None is not known, which counts as none where the kernel has no use for any.
         limits: of the SM, which may be of a later architecture than the code; None for those of the code.
 
-    >>> from makespan.kernels.sass.module import KernelResources
     >>> saxpy = SassKernel("saxpy", "saxpy.cubin", "saxpy.cubin", 86, (), KernelResources(registers=96))
     >>> print(residency(saxpy, 256))
     2 blocks of 8 warps can be resident: registers limit

@@ -93,7 +93,7 @@ class SassSemantics:
 
     @cached_property
     def signature(self) -> KernelSignature:
-        """Return the parameters and blocks by `parameters.signature`."""
+        """Return the parameters and blocks by `signature`."""
         return signature(self.kernel)
 
     def computation(self, number: int, parameters: Mapping[str, ParameterValue]) -> Computation | None:
