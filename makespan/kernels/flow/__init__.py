@@ -18,7 +18,7 @@ from makespan.kernels.flow.execution import (
     prepare_execution,
     reverse_postorder,
 )
-from makespan.kernels.flow.graph import BasicBlock, Flow, closure, reconvergences
+from makespan.kernels.flow.graph import BasicBlock, Flow, closure, reach, reconvergences
 from makespan.kernels.flow.grid import (
     WARP_LANES,
     DeclaredParameter,
@@ -142,6 +142,7 @@ __all__ = [
     "missing_latencies",
     "parse_takes",
     "prepare_execution",
+    "reach",
     "read_bounds",
     "read_trace",
     "reconvergences",

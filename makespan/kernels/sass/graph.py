@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 from makespan.host.errors import InputError, UnsupportedError
-from makespan.kernels.flow import BasicBlock, Flow
+from makespan.kernels.flow import BasicBlock, Flow, reach
 from makespan.kernels.sass.effects import (
     ENDS,
     SassAccess,
@@ -110,15 +110,12 @@ class _CodeMap:
     def reachable(self, entry: int) -> tuple[int, ...]:
         """Return the addresses of a subroutine, without those of what it calls."""
         if entry not in self._reachable:
-            found, waiting = set[int](), [entry]
-            while waiting:
-                address = waiting.pop()
-                if address not in found:
-                    found.add(address)
-                    refuse_steering(self.at[address], self._kernel.file)
-                    waiting += self.after(self.at[address])
-            self._reachable[entry] = tuple(sorted(found))
+            self._reachable[entry] = tuple(sorted(reach([entry], self._followed)))
         return self._reachable[entry]
+
+    def _followed(self, address: int) -> tuple[int, ...]:
+        refuse_steering(self.at[address], self._kernel.file)
+        return self.after(self.at[address])
 
     def after(self, instruction: SassInstruction) -> tuple[int, ...]:
         """Return where an instruction may go; a call is taken to come back."""
