@@ -41,8 +41,7 @@ def read_tables(path: Path, what: str) -> dict[str, object]:
     Raises:
         InputError: see `checked_text`, or it is not TOML.
     """
-    content = checked_text(path, what)
-    return parse_toml(content, what, str(path))
+    return parse_toml(checked_text(path, what), what, str(path))
 
 
 def tables(document: Mapping[str, object], key: str, most: int, *, needed: bool = False) -> list[dict[str, object]]:
@@ -81,8 +80,8 @@ def read_values(
     """Return what a table says, by key.
 
     Args:
-        readers: The readers of the values, for every key that the table may have.
-        needed: The remedies for keys that the table must have.
+        readers: the readers of the values, for every key that the table may have.
+        needed: the remedies for keys that the table must have.
 
     Raises:
         InputError: an unknown key, one that is missing, or a value that does not fit.

@@ -210,8 +210,9 @@ class KernelSignature:
                 another block than the required one, or too many threads.
         """
         found: dict[str, int | float] = {}
+        said = launch.named("parameters")
         for key, value in launch.parameters.items():
-            name, said = self._find(key, launch.named("parameters")), launch.named("parameters")
+            name = self._find(key, said)
             self.parameters[name].encode(name, value, said)
             if found.setdefault(name, value) != value:  # two names of one parameter
                 raise InputError(f"{said}: two values for parameter {name}: {found[name]} and {value}")

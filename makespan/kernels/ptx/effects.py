@@ -210,15 +210,17 @@ def ptx_effect(instruction: PtxInstruction, access: PtxAccess, source: SourceLin
         access: what `register_accesses` says of it.
         source: where its `.loc` says that it comes from.
     """
-    parts, plain = instruction.opcode.split("."), (instruction.guard or "").lstrip("!")
-    guard = Guard(access.own(next(iter(names_in(plain)), plain)), is_negated=plain != instruction.guard)
+    parts, guard = instruction.opcode.split("."), None
+    if instruction.guard is not None:
+        plain = instruction.guard.lstrip("!")
+        guard = Guard(access.own(next(iter(names_in(plain)), plain)), is_negated=plain != instruction.guard)
     kind = Barrier.ALIGNED if is_aligned(instruction) else Barrier.BY_LANE
     exchanges = instruction.name in ("shfl", "vote", "match", "redux", "elect")
     return Effect(
         writes=access.writes,
         reads=access.reads,
         is_partial=access.is_partial,
-        guard=None if instruction.guard is None else guard,
+        guard=guard,
         transfer=(transfer := _transfer(instruction)),
         target=_target(instruction) if transfer else "",
         is_uniform="uni" in parts,  # the programmer promises it

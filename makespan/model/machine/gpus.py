@@ -383,8 +383,8 @@ def _parse_gpu(document: Mapping[str, object], stem: str) -> Gpu:
 
 def _parse_data(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, GpuDatum]]:
     for name, given in table.items():
-        key = f"{prefix}{name}"
-        if isinstance(given, dict) and any(known.startswith(f"{listed_key(f'{key}.')}") for known in KEYS):
+        key, inside = f"{prefix}{name}", listed_key(f"{prefix}{name}.")
+        if isinstance(given, dict) and any(known.startswith(inside) for known in KEYS):
             yield from _parse_data(given, f"{key}.")
         else:
             yield key, _parse_datum(key, given)
