@@ -157,7 +157,7 @@ def _telling(kernel: "sass.SassKernel", told: "ptx.PtxKernel", text: str, arch: 
     parameters, names = kernel.parameters, ptx.parameter_names(told)
     # Parameters that the compiler dropped would shift all names: then none is given.
     if len(names) == len(parameters):
-        floats = [ptx.scalar_type(one) in (("f", 32), ("f", 64)) for one in told.parameters or () for _ in one.names]
+        floats = [(ptx.scalar_type(one) or ("", 0))[0] == "f" for one in told.parameters or () for _ in one.names]
         said = zip(parameters, names, floats, strict=True)
         parameters = tuple(each._replace(name=name, is_float=is_float) for each, name, is_float in said)
     made = "; ".join(str(each) for each in (kernel.compilation, told.compilation) if each is not None)

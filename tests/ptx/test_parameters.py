@@ -31,6 +31,7 @@ def test_a_parameter_has_several_names(name: str) -> None:
         ({"1": 2**32}, r"holds -2147483648..4294967295"),
         ({"1": 1.5}, "expected a whole number"),
         ({"2": 1e39}, "too large"),
+        ({"2": 10**39}, "too large"),
         ({"s": 1}, "holds more than a number"),
     ],
 )
@@ -50,6 +51,18 @@ def test_parameters_are_bits() -> None:
         "_Z1kPfif_param_1": ParameterValue(2**32 - 1, 32),
         "_Z1kPfif_param_2": ParameterValue(0x3F800000, 32),
     }
+
+
+@pytest.mark.parametrize(("value", "bits"), [(2, 0x4000), (0.5, 0x3800), (-1.0, 0xBC00), (0.1, 0x2E66)])
+def test_half_precision_is_known(value: float, bits: int) -> None:
+    found = known_parameters(kernel("ret;", ".param .f16 h"), Launch(parameters={"h": value}))
+    assert found == {"h": ParameterValue(bits, 16)}
+
+
+@pytest.mark.parametrize("value", [65536, 65536.0, -(10**400)])
+def test_a_number_too_large_for_half_precision_is_refused(value: float) -> None:
+    with pytest.raises(InputError, match=r"parameters h=-?[0-9.]+: too large for \.param \.f16 h"):
+        fit_launch(Launch(parameters={"h": value}), kernel("ret;", ".param .f16 h"))
 
 
 def test_a_parameter_whose_name_is_declared_anew_is_unknown() -> None:

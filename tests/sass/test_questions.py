@@ -20,6 +20,7 @@ from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.ptx.module import Compilation
 from makespan.kernels.question import launch_kernel
 from makespan.kernels.sass import disassembler
+from makespan.kernels.sass.semantics import SassSemantics
 from makespan.model.assumptions import as_compiled
 from makespan.model.machine import PAPER, given_latencies, machines_for, shipped_machines
 from tests.command import Runner
@@ -58,6 +59,17 @@ def code(question: KernelQuestion) -> tuple[sass.SassInstruction, ...]:
     kernel = launch_kernel(question).kernel
     assert isinstance(kernel, sass.SassKernel)
     return kernel.code
+
+
+def test_the_ptx_says_which_parameters_are_floats(tmp_path: Path) -> None:
+    declared = ".param .u32 n, .param .f16 h, .param .f32 a, .param .b16 w, .param .f64 b"
+    file = tmp_path / "k.ptx"
+    file.write_text(f".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k({declared})\n{{ ret; }}\n")
+    kernel = kernel_file.read(file, arch="sm_86").kernel()
+    assert isinstance(kernel, sass.SassKernel)
+    assert [parameter.is_float for parameter in kernel.parameters] == [False, True, True, False, True]
+    known = SassSemantics(kernel, kernel.code, ()).signature.known(Launch(parameters={"h": 2, "a": 2, "w": 2}))
+    assert [known[name].value for name in ("h", "a", "w")] == [0x4000, 0x40000000, 2]
 
 
 def test_ptx_for_gpus_is_machine_code_that_remembers_its_ptx(module: sass.SassModule) -> None:

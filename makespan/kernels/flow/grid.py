@@ -131,7 +131,7 @@ class Launch:
         return None if self.threads_per_block is None else -(-self.threads_per_block // WARP_LANES)  # rounded up
 
 
-_FLOATS = {32: "<f", 64: "<d"}
+_FLOATS = {16: "<e", 32: "<f", 64: "<d"}
 
 
 class DeclaredParameter(NamedTuple):
@@ -165,11 +165,12 @@ class DeclaredParameter(NamedTuple):
         if self.bits is None:
             raise InputError(f"{said} {name}: {self.text} holds more than a number; its value cannot be given")
         if self.kind == "f" or (not self.kind and isinstance(value, float)):
-            if self.bits not in _FLOATS:
+            # 2 bytes of an unknown type may be those of a bfloat16, which are others
+            if self.bits not in _FLOATS or (not self.kind and self.bits == 16):
                 raise InputError(f"{said} {name}={value}: expected a whole number for {self.text}")
             try:
                 packed = struct.pack(_FLOATS[self.bits], value)
-            except OverflowError:
+            except (OverflowError, struct.error):  # the latter of a whole number that no float holds
                 raise InputError(f"{said} {name}={value}: too large for {self.text}") from None
             return ParameterValue(int.from_bytes(packed, "little"), self.bits, self.words)
         if not isinstance(value, int):

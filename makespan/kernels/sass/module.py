@@ -160,7 +160,7 @@ class SassParameter(NamedTuple):
         offset: in bytes from the first parameter.
         size: in bytes.
         name: as the source or the PTX calls it; None where it is not known.
-        is_float: whether the PTX says that it is a float of 32 or 64 bits.
+        is_float: whether the PTX says that it is a float.
     """
 
     offset: int
