@@ -197,7 +197,7 @@ def _busy_cycles(
 
 
 def check_clock(card: Gpu | None, hertz: Fraction | None) -> None:
-    """Refuse a clock at which DRAM would be busy for more cycles than `busy_cycles` has counted.
+    """Refuse a clock at which DRAM would be busy for more cycles than `dram_service` counts.
 
     Raises:
         InputError: it names the largest clock that the GPU file knows.

@@ -134,7 +134,7 @@ def assemble_module(module: "ptx.PtxModule", arch: str) -> "tuple[bytes, sass.Sa
     """Return the machine code that the assembler makes of PTX: a file to load, and the kernels in it.
 
     Raises:
-        InputError: see `sass.assembled`.
+        InputError: see `sass.assemble_ptx` and `sass.disassemble`.
     """
     from makespan.kernels import sass
 
