@@ -58,6 +58,8 @@ def command(
     """
     if listing + dot + template > 1:
         raise InputError("--listing, --dot and --bounds-template exclude each other")
+    if (dot or template) and output != TEXT:
+        raise InputError(f"--{'dot' if dot else 'bounds-template'} prints a format of its own: leave out --format")
     from makespan.kernels.question import LaunchedKernel, bounds_template
 
     chosen = None if machine is None else find_machine(machine).machine

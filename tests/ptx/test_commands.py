@@ -130,6 +130,14 @@ def test_a_listing_is_no_graph(strings: Runner, eight: Path) -> None:
         assert (done.code, done.out, done.err) == (2, "", said)
 
 
+@pytest.mark.parametrize("option", ["--dot", "--bounds-template"])
+def test_what_has_a_format_of_its_own_has_no_other(option: str, strings: Runner, eight: Path) -> None:
+    done = strings(eight, option, "--format", "json")
+    said = f"{option} prints a format of its own: leave out --format"
+    assert (done.code, done.out, json.loads(done.err)["error"]) == (2, "", said)
+    assert strings(eight, option, "--format", "text") == strings(eight, option)
+
+
 def test_who_says_how_many_warps_a_block_has_is_named(solve: Runner, tmp_path: Path) -> None:
     path = tmp_path / "req.ptx"
     path.write_text(
