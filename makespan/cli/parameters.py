@@ -23,6 +23,11 @@ class OneOf(click.Choice[str]):
         said = super().get_invalid_choice_message(value, ctx).rstrip(".")
         return f"{said}{did_you_mean(str(value), map(str, self.choices))}"
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str:
+        """Say which words there are, in the line of the message: click itself takes a line for each."""
+        del param, ctx
+        return f"It is one of {', '.join(map(repr, self.choices))}"
+
 
 class FormType(click.ParamType[Any]):
     """A parameter that is read as the form of an option says."""

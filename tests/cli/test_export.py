@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from makespan.cli import run
 from makespan.cli.export import command
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.proof.engines.ilp import solver as ilp
@@ -148,3 +149,9 @@ def test_a_path_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
         CliRunner().invoke(
             command, [*EXAMPLE, "--model", "lp", "-o", str(tmp_path / "no" / "model")], catch_exceptions=False
         )
+
+
+def test_a_model_that_is_not_named_is_asked_for_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", *EXAMPLE]) == 2
+    words = "makespan: Missing option '--model'. It is one of 'lp', 'mps', 'cp' (see 'makespan export --help')\n"
+    assert capsys.readouterr() == ("", words)
