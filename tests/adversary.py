@@ -88,10 +88,8 @@ def _potential(shape: Shape, last_group: int, looking: Looking, steps: int) -> P
 
     empty = shape.potential(last_group, {node: table(node, {}) for node in shape.nodes(looking)}, steps)
     limits = potential.CertificateBudget(ProofSteps(10**7), ProofSteps(10**7), ProofSteps(10**9))
-    check, walker = (
-        potential.PotentialCheck(shape.whole, empty, limits),
-        StateWalker(shape.whole, ProofSteps(10**7)),
-    )
+    check = potential.PotentialCheck(shape.whole, empty, limits)
+    walker = StateWalker(shape.whole, ProofSteps(10**7))
     states, _ = front(walker, steps, 10**5)
     begun = [beginning for state in states for beginning in check._beginnings(walker, state)]
     cycles = check._cycles({state.situation for state in begun})

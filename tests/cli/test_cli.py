@@ -37,10 +37,8 @@ GOOD = f'{{"string": "CLLCLL", "warps": 2, {UNITS}, "makespan": 10}}'
 
 def process(*arguments: str, **options: Any) -> Outcome:
     """`makespan ...` as a process of its own."""
-    command, pipes = (
-        [sys.executable, "-m", "makespan", *arguments],
-        dict.fromkeys(("stdout", "stderr"), subprocess.PIPE),
-    )
+    command = [sys.executable, "-m", "makespan", *arguments]
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     done = subprocess.run(command, text=True, timeout=600, check=False, **{**pipes, **options})
     return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -28,7 +28,7 @@ from makespan.report.gantt.chart import (
     tint,
 )
 from makespan.report.gantt.figure import render_chart
-from makespan.report.pictures import shorten_middle
+from makespan.report.pictures import GREY, shorten_middle
 
 MOST_BARS = 120
 MOST_ROWS = 24
@@ -273,7 +273,7 @@ def _keys(panels: Sequence[GanttPanel]) -> Iterator[GanttKey]:
     """Yield the legend: a task is known by its row, so only the other looks and the marks need words."""
     resources, tasks = panels
     if any(bar.thick == _SPINS for bar in resources.bars):
-        yield GanttKey(GanttLook(tint("#5A5A5A", 0.4)), "thread spins")
+        yield GanttKey(GanttLook(tint(GREY, 0.4)), "thread spins")
     if any(bar.look.face in (_OTHER.face, tint(_OTHER.face, 0.4)) for bar in resources.bars):
         yield GanttKey(_OTHER, "other tasks")
     if resources.arrows or tasks.arrows:

@@ -146,7 +146,7 @@ class Gpu:
     """A GPU, as far as it is known.
 
     Args:
-        data: the known numbers by dotted key, see `gpu_keys.KEYS`.
+        data: the known numbers by dotted key, see `KEYS`.
 
     Raises:
         InputError: an unknown key, a value out of range, or a compute capability that is none.

@@ -38,7 +38,7 @@ CLOSED_FORMS: tuple[Callable[[Instance], UpperBound | None], ...] = (
     issue_slots,
 )
 """All besides M^L + M^C, for which theorem 1S stands on real multiprocessors; each is None for an instance that it does
-not know. `verify.bounds` has its own of each."""
+not know. `verify` has its own of each."""
 
 
 def closed_form(instance: Instance) -> UpperBound:
