@@ -89,6 +89,10 @@ def _questions(document: dict[str, Any], path: Path) -> tuple[SpecQuestion, ...]
             " name or at the top, and origin for source"
         )
     if _BLOCKS_BEFORE in document:  # files of before stay what they are
+        if _BLOCKS in document:  # one of the two would be lost, and a gate would pass without its deadlines
+            raise InputError(
+                f"[[{_BLOCKS_BEFORE}]] is the former name of [[{_BLOCKS}]]: write {_BLOCKS} for all of them"
+            )
         document = {_BLOCKS if key == _BLOCKS_BEFORE else key: value for key, value in document.items()}
     head, common = _split(document, _SpecHead)
     several = []

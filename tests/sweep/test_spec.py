@@ -83,6 +83,7 @@ def test_there_are_as_many_questions_as_combinations(
         ("question = 3", "not a spec: Expected `array`, got `int` - at `$.question`"),
         ("question = []", "not a spec: Expected `array` of length >= 1 - at `$.question`"),
         ("question = [{}, { each = 3 }]", "question 2: not a spec: Expected `object`, got `int` - at `$.each`"),
+        ("[[sweep]]\nwarps = 1\n[[question]]\nwarps = 2", "[[sweep]] is the former name of [[question]]: write"),
         ("warps = 1\neach.warps = [2]", "warps is said once and in each: which is it?"),
         ("[machine]\nname = 1", "machine is a table: the tables of a spec are each and [[question]]"),
         ('each.source = "*.ptx"', "each.source: no file matches '*.ptx'"),
