@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,7 @@ _update_options = section(
 _results_argument = click.argument("results", nargs=-1, type=FILE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenInstances:
     """Chosen instances of a library, and what is known of them."""
 
@@ -159,9 +160,16 @@ class ChosenInstances:
                 for claim in self.of_answer(asked.question, asked.document, str(asked.digest), path)
             )
 
+    @cached_property
+    def _by_essence(self) -> dict[str, list[SpecQuestion]]:
+        found: dict[str, list[SpecQuestion]] = {}
+        for entry in self.entries:
+            found.setdefault(_essence(entry.ask), []).append(entry)
+        return found
+
     def asking(self, question: Mapping[str, Any]) -> list[SpecQuestion]:
         """Return the chosen instances that a question of a table is about, whatever engines may spend on it."""
-        return [entry for entry in self.entries if _essence(entry.ask) == _essence(question)]
+        return self._by_essence.get(_essence(question), [])
 
     def of_answer(
         self, question: Mapping[str, Any], document: Mapping[str, Any], bundle: str, path: Path
