@@ -652,6 +652,7 @@ def test_json_of_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str])
             "turing-unpartitioned",
             "makespan: machine 'turing-unpartitioned' does not come with the package any more: take 'turing'",
         ),
+        ("magic-unpartitioned", "makespan: unknown machine 'magic-unpartitioned'; shipped: ada, ampere-ga100, "),
         ("missing.toml", "makespan: missing.toml: cannot read the machine file: No such file or directory"),
     ],
 )

@@ -336,7 +336,8 @@ def find_machine(name: str) -> MachineFile:
     Raises:
         InputError: neither, or see `read_machine`.
     """
-    if (today := name.removesuffix("-unpartitioned")) != name:  # machines of before, which left the partitions out
+    today = name.removesuffix("-unpartitioned")  # of machines of before, which left the partitions out
+    if today != name and today in shipped_files("machines", _SUFFIX):
         raise InputError(f"machine {shown(name)} does not come with the package any more: take {today!r}")
     return _read(*named_file(name, "machines", _SUFFIX, "machine"))
 
