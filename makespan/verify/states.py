@@ -12,16 +12,16 @@ chooses for each of them (`_changes`). A warp that waits chooses its next place 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import chain, combinations_with_replacement, product
+from itertools import chain, combinations_with_replacement, product, repeat
 from typing import NamedTuple, TypeVar
 
 from makespan.model.instance import Instance
 from makespan.model.machine import DELAY
 from makespan.model.program import BARRIER, Program
 from makespan.model.result import Upper
-from makespan.verify.machine_form import issue_holds, numbered_pools, warp_partitions
+from makespan.verify.machine_form import PoolHold, issue_holds, numbered_pools, warp_partitions
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 from makespan.verify.rule import ClaimedBound, Extremes, ProofRule, ProvePieces
 
@@ -65,14 +65,17 @@ class BusyPort(NamedTuple):
     cycles: int
 
 
-PortsOfIssue = tuple[BusyPort, ...]
-"""The ports that one way to issue takes, each with the cycles for which it is held from the issue on."""
+class IssuePools(NamedTuple):
+    """The pools of each of which a way to issue takes a port, and all that these ports may add to the next state."""
+
+    pools: tuple[int, ...]
+    held: tuple[int, ...]
 
 
 class _ReadyWarps(NamedTuple):
     """Warps that are ready for the same: the ways in which each may issue, and pairs of a field and its warps."""
 
-    ways: tuple[PortsOfIssue, ...]
+    ways: tuple[IssuePools, ...]
     warps: list[tuple[int, int]]
 
     @property
@@ -103,7 +106,7 @@ class StateWalker:
         self._port_of: dict[int, BusyPort] = {}
         self._later_of: dict[tuple[int, int], list[int]] = {}
         self._issued_of: dict[int, list[int]] = {}
-        self._ways_of: dict[int, tuple[PortsOfIssue, ...]] = {}
+        self._ways_of: dict[int, tuple[IssuePools, ...]] = {}
 
     def _longest_wait(self) -> int:
         longest = max(most for _, most in self._latencies.values())
@@ -236,7 +239,7 @@ class StateWalker:
         """
         ports: list[tuple[BusyPort, int]] = []
         waiting: list[tuple[int, int]] = []
-        ready: dict[tuple[PortsOfIssue, ...], _ReadyWarps] = {}
+        ready: dict[tuple[IssuePools, ...], _ReadyWarps] = {}
         free = [count for _, count in self._pools]
         for number, count in self._counts(state):
             self._work.spend()
@@ -270,8 +273,10 @@ class StateWalker:
         """Return the states once some of the ready warps have issued, in every work-conserving way."""
         known: dict[tuple[int, int], set[int]] = {}
         found = set[int]()
-        for issued, held in self._ways(ready, free):
-            reached = {before + held for before in states}
+        for issued, taken in self._ways(ready, free):
+            reached = states
+            for way, count in taken.items():
+                reached = self._sum(reached, self._sums(way.held, count))
             for key in enumerate(issued):
                 if key not in known:
                     known[key] = self._changes(ready[key[0]], key[1], cycles)
@@ -280,37 +285,35 @@ class StateWalker:
             self._check_memory(len(found))
         return found
 
-    def _ways(self, ready: list[_ReadyWarps], free: list[int]) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Yield how many of the warps of each kind issue, and what the ports that they take add to the next state."""
+    def _ways(
+        self, ready: list[_ReadyWarps], free: list[int]
+    ) -> Iterator[tuple[tuple[int, ...], Mapping[IssuePools, int]]]:
+        """Yield how many of the warps of each kind issue, and how many issue in each way."""
         rows = [(number, way) for number, each in enumerate(ready) for way in each.ways]
         issued, counts = [0] * len(ready), [each.total for each in ready]
-
-        def is_left_out(number: int) -> bool:
-            return issued[number] < counts[number] and any(_fits(way, free) for way in ready[number].ways)
-
-        def choose(at: int, held: int) -> Iterator[tuple[tuple[int, ...], int]]:
+        # the rows that are taken never fall, so that each choice comes once; rows may be too many for a recursion
+        taken, at = list[int](), 0
+        while True:
             self._work.spend()
-            if at == len(rows):
-                # work conservation, by definition: no way may be free for a warp that is left out
-                if not any(map(is_left_out, range(len(ready)))):
-                    yield tuple(issued), held
+            if at < len(rows):
+                number, way = rows[at]
+                if issued[number] < counts[number] and _fits(way, free):
+                    taken.append(at)
+                    issued[number] += 1
+                    _take(way, free, 1)
+                else:
+                    at += 1
+                continue
+            # work conservation, by definition: no way may be free for a warp that is left out
+            if not any(map(_is_left_out, ready, issued, repeat(free))):
+                yield tuple(issued), Counter(rows[row][1] for row in taken)
+            if not taken:
                 return
+            at = taken.pop()
             number, way = rows[at]
-            yield from choose(at + 1, held)
-            once = self._held_after(way)
-            before = issued[number]
-            while issued[number] < counts[number] and _fits(way, free):
-                issued[number] += 1
-                _take(way, free, 1)
-                yield from choose(at + 1, held + once * (issued[number] - before))
-            _take(way, free, before - issued[number])
-            issued[number] = before
-
-        return choose(0, 0)
-
-    def _held_after(self, way: PortsOfIssue) -> int:
-        """Return what the ports of an issue add to the next state."""
-        return sum(self._unit(BusyPort(pool, cycles - 1)) for pool, cycles in way if cycles > 1)
+            issued[number] -= 1
+            _take(way, free, -1)
+            at += 1
 
     def _changes(self, ready: _ReadyWarps, issuing: int, cycles: int) -> set[int]:
         """Return what these warps add to the next state, if so many of them issue, chosen in every way."""
@@ -328,20 +331,27 @@ class StateWalker:
             ways = further
         return ways[issuing]
 
-    def _ways_to_issue(self, number: int) -> tuple[PortsOfIssue, ...]:
-        """Return the ways in which a warp may issue: for each hold of its instruction a pool, and the cycles."""
+    def _ways_to_issue(self, number: int) -> tuple[IssuePools, ...]:
+        """Return the ways in which a warp may issue: for each hold of its instruction a pool."""
         if number not in self._ways_of:
             warp = self._warp_of[number]
             unit = self._unit_of_class(warp)
             holds = [] if unit in (None, BARRIER, DELAY) else self._holds[str(unit)]
             numbers = self._numbers[warp.partition]
-            ports = [
-                [BusyPort(numbers[name], n) for name in hold.pools for n in range(hold.least, hold.most + 1)]
-                for hold in holds
-            ]
-            self._work.spend(sum(map(len, ports)))
-            self._ways_of[number] = tuple(self._limited(product(*ports))) if holds else ()
+            ports = [[self._port(numbers[name], hold) for name in hold.pools] for hold in holds]
+            ways = self._limited(product(*ports)) if holds else ()
+            self._ways_of[number] = tuple(map(self._joined, ways))
         return self._ways_of[number]
+
+    def _port(self, pool: int, hold: PoolHold) -> IssuePools:
+        """Return a port that is held for each number of cycles that may be chosen, as part of a way to issue."""
+        self._work.spend(hold.most - hold.least + 1)
+        after = range(hold.least - 1, hold.most)
+        return IssuePools((pool,), tuple(self._unit(BusyPort(pool, cycles)) if cycles else 0 for cycles in after))
+
+    def _joined(self, ports: Iterable[IssuePools]) -> IssuePools:
+        pools, held = zip(*ports, strict=True)
+        return IssuePools(tuple(chain(*pools)), tuple(map(sum, self._limited(product(*held)))))
 
     def _issued(self, number: int) -> list[int]:
         """Return what a warp may add to the state after the cycle in which it issues, for all that may be chosen."""
@@ -419,7 +429,7 @@ class StateWalker:
             return states
         return {before + change for before in states for change in changes}
 
-    def _sums(self, units: list[int], count: int) -> set[int]:
+    def _sums(self, units: Sequence[int], count: int) -> set[int]:
         """Return the different sums of `count` of these units, each as often as one likes."""
         if len(units) == 1:
             return {count * units[0]}
@@ -436,13 +446,17 @@ class StateWalker:
             raise TooMuchWork
 
 
-def _take(way: PortsOfIssue, free: list[int], times: int) -> None:
-    for pool, _ in way:
+def _take(way: IssuePools, free: list[int], times: int) -> None:
+    for pool in way.pools:
         free[pool] -= times
 
 
-def _fits(way: PortsOfIssue, free: Sequence[int]) -> bool:
-    return all(free[pool] for pool, _ in way)
+def _is_left_out(ready: _ReadyWarps, issued: int, free: Sequence[int]) -> bool:
+    return issued < ready.total and any(_fits(way, free) for way in ready.ways)
+
+
+def _fits(way: IssuePools, free: Sequence[int]) -> bool:
+    return all(map(free.__getitem__, way.pools))
 
 
 def _tokens_awaited_later(program: Program, work: ProofSteps) -> list[frozenset[int]]:

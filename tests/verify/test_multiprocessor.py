@@ -247,6 +247,12 @@ def test_what_would_take_too_long_is_bounded_by_the_sum_or_not_at_all(monkeypatc
         states.StateWalker(instance, ProofSteps(2)).starts()
 
 
+def test_ports_that_may_be_held_for_many_different_times_are_followed() -> None:
+    either = (PortResource("a", 1), PortResource("b", 1))
+    machine = Machine("m", (UnitClass("L", 1, uses=(Use(("a", "b"), 1, 600),)),), resources=either)
+    assert states.shortest_and_longest(Instance.of("L", 2, machine), 100_000) == (2, 2)
+
+
 def test_prices_for_which_there_is_no_time_are_left_out() -> None:
     instance = asked(SPREAD, ("C()C()", 2), ("C()C()C()", 2))
     proven = []
