@@ -6,6 +6,7 @@ colour. C and L have no hatch, and their tints differ in grey, too.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -45,6 +46,7 @@ _MOST_LANES, _OVERVIEW_ROWS, _EXCERPT_CYCLE, _GAP = 24, 64, 8, 150
 _LETTER = 7.5  # the least pixels of a letter in a bar
 
 
+@cache  # charts have many spans of few looks
 def span_look(why: Why | None, unit: str) -> GanttLook:
     """Return the look of what a warp or a port does. None means that it executes an instruction of the class."""
     if why in _OF_NO_CLASS:
