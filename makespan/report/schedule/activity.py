@@ -231,10 +231,14 @@ def waits(instance: Instance, schedule: Schedule, bars: Sequence[Bar]) -> tuple[
     for lives in blocks:
         _live(lives)
     in_order = attrgetter("first_cycle", "warp")
-    told = list(_told_apart(instance, schedule, bars, sorted(found, key=in_order)))
+    found.sort(key=in_order)
+    machine = instance.machine
+    # without these a ready warp can only lack a port of its class
+    if machine.issue_width is not None or machine.resources:
+        found = list(_told_apart(instance, schedule, bars, found))
     # where ports are all that is held, the parts of a wait stay together in documents
-    is_basic = instance.machine.partitions == 1 and not instance.machine.resources
-    return tuple(told if is_basic else sorted(told, key=in_order))
+    is_basic = machine.partitions == 1 and not machine.resources
+    return tuple(found if is_basic else sorted(found, key=in_order))
 
 
 _Life = Generator[int, int, int]
@@ -299,7 +303,7 @@ def _told_apart(instance: Instance, schedule: Schedule, bars: Sequence[Bar], wai
             continue
         conditions = lacking[wait.unit, parts[wait.warp]]
         for first, cycles, why, cause in _reasons(wait.first_cycle, wait.cycles, conditions, Why.SLOT):
-            yield wait._replace(first_cycle=first, cycles=cycles, why=why, cause=cause)
+            yield Wait(first, cycles, wait.warp, wait.unit, why, wait.place, cause)
 
 
 def _lacking(
