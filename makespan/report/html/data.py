@@ -15,6 +15,7 @@ from makespan.model.simulate import Choices
 from makespan.model.wording import pessimistic_meaning, pessimistic_name
 from makespan.proof.policy_gap import PolicyGap, PolicyRow
 from makespan.report import simulation
+from makespan.report.gantt.chart import Gantt
 from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import describe_chart, gpu_chart
 from makespan.report.gpu.text import explain_bound
@@ -316,11 +317,17 @@ def gpu_page(
         name: the name of the GPU.
     """
     chart = None if result.witness is None else gpu_chart(result)
-    return render_gpu_page(gpu_page_data(result, context, evidence, name=name, clock=clock), chart)
+    return render_gpu_page(gpu_page_data(result, context, evidence, chart, name=name, clock=clock), chart)
 
 
 def gpu_page_data(
-    result: GpuResult, context: PageContext, evidence: str, *, name: str | None, clock: GpuClock | None
+    result: GpuResult,
+    context: PageContext,
+    evidence: str,
+    chart: Gantt | None,
+    *,
+    name: str | None,
+    clock: GpuClock | None,
 ) -> dict[str, Any]:
     """Return all but the picture, with the SHA-256 of its canonical JSON. Text from outside is made visible."""
     gpu = result.instance
@@ -336,7 +343,7 @@ def gpu_page_data(
         "best_case": None if result.best_case is None else text.interval_text(result.best_case),
         "result": told,
         "explanation": list(explain_bound(result)),
-        "picture": None if result.witness is None else describe_chart(gpu_chart(result)),
+        "picture": None if chart is None else describe_chart(chart),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
         "assumptions": [make_visible(note["text"]) for note in told["assumptions"]],
