@@ -5,7 +5,7 @@ colour. C and L have no hatch, and their tints differ in grey, too.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -197,11 +197,12 @@ def schedule_chart(trace: ScheduleTrace, title: str, subtitle: str, window: Cycl
     unused = sorted(set(machine.capacities) - {bar.unit for bar in trace.bars})
     notes = [f"no instruction uses {', '.join(unused)}"] if unused else []
     said = [(), ()] if machine.is_basic else [("bars: while a warp holds the port",), ("bars: the cycle of issue",)]
-    panels = []
+    panels, seen = [], set[tuple[Why | None, str]]()
     for kind, shown, bars, numbers in zip(
         ("units", "warps"), every, said, ("the executing warp", "the executed place"), strict=True
     ):
         own = [span for span in shown.spans if span.first_cycle < window.end and window.first < _end(span)]
+        seen |= {(span.why, span.unit) for span in own}
         is_numbered = _is_numbered(own, window, width / window.cycles)
         most = max(row.depth for row in shown.rows)
         told = [f"each row mixes up to {most}: shades are shares"] if most > 1 else list(bars)
@@ -224,7 +225,7 @@ def schedule_chart(trace: ScheduleTrace, title: str, subtitle: str, window: Cycl
         tuple(panels),
         (AxisWindow(*window),),
         width,
-        tuple(_keys(trace, [span for shown in every for span in shown.spans], window)),
+        tuple(_keys(trace, seen, window)),
         axis_words=f"cycle{mixed if is_long else ''}",
     )
 
@@ -287,10 +288,9 @@ def busiest_window(waits: Iterable[Wait], window: CycleWindow, cycles: int) -> C
     return CycleWindow(first + at, first + at + cycles)
 
 
-def _keys(trace: ScheduleTrace, spans: Iterable[ScheduleSpan], window: CycleWindow) -> Iterator[GanttKey]:
-    """Yield the legend of the looks that occur in a window, class by class."""
+def _keys(trace: ScheduleTrace, shown: Set[tuple[Why | None, str]], window: CycleWindow) -> Iterator[GanttKey]:
+    """Yield the legend of what is shown in a window, a reason and a class each, class by class."""
     first, end = window
-    shown = {(span.why, span.unit) for span in spans if span.first_cycle < end and first < _end(span)}
     machine = trace.instance.machine
     for unit in machine.capacities:
         for why, words in ((None, "executes on"), (Why.PORT, "waits for")):
