@@ -15,6 +15,7 @@ from makespan.host.errors import InputError
 from makespan.host.output_file import write_whole
 from makespan.model.units import SECONDS, shown_time
 from makespan.report.gantt.chart import (
+    COLOURS,
     MARKS,
     AxisWindow,
     Gantt,
@@ -38,7 +39,6 @@ MOST_LANES = 4
 _OTHER = GanttLook("#D9D9D9")
 _WIDTH = 1650  # pixels of the axis in a file
 _THIN, _RUNS, _SPINS = 0.06, 0.4, 0.46  # of the height of a lane
-_LOOKS = 7  # the number of tasks that differ by colour; the number of a job is then enough
 
 
 class ChartView(NamedTuple):
@@ -153,7 +153,8 @@ class _WindowDraft(NamedTuple):
             texts = [label, *(f"{shorten_middle(stretch.task, most)}#{stretch.job}" for most in (24, 18, 12))]
             if stretch.task in self.wanted:
                 look = GanttLook.numbered(self.numbers[stretch.task])
-                texts += [f"#{stretch.job}"] if len(self.numbers) <= _LOOKS else []
+                # tasks that differ by colour need no name
+                texts += [f"#{stretch.job}"] if len(self.numbers) <= len(COLOURS) else []
             if stretch.is_spin:
                 look = look._replace(face=tint(look.face, 0.4), hatch="")
             start = max(stretch.start, self.start)
