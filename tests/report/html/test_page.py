@@ -401,7 +401,7 @@ def test_a_chart_that_no_browser_would_like_is_left_out_with_a_reason(monkeypatc
 
 
 def test_a_page_about_30_000_cycles_is_small() -> None:
-    assert len(long_page(30_000).encode()) < 1_000_000  # it grows in proportion, or less
+    assert len(long_page(30_000).encode()) < 900_000  # it grows in proportion or less, so 100,000 stay below 3 MB
 
 
 # ---- the command
