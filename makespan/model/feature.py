@@ -22,6 +22,8 @@ class Feature(Enum):
     PARTITIONS = "partitions"
     RESOURCES = "resources besides the ports of classes"
     STALL_ON_USE = "warps that run ahead of their results"
+    LAPSES = "lapses of schedulers, or lines of code and constants that are late"
+    QUEUES = "queues before shared units"
 
 
 Features = frozenset[Feature]
@@ -34,5 +36,8 @@ BARRIERS: Features = frozenset({Feature.BARRIERS})
 DELAYS: Features = frozenset({Feature.DELAYS})
 MULTIPROCESSOR: Features = frozenset({Feature.PARTITIONS, Feature.RESOURCES, Feature.STALL_ON_USE})
 """What the sub-partitions of a real SM bring; `Instance.is_multiprocessor` says whether an instance has any of it."""
+LAPSES: Features = frozenset({Feature.LAPSES, Feature.QUEUES})
+"""What simulators and replays know: a schedule without lapses and queues is one of the machine with them. An upper
+bound that does not know them would be too small."""
 SCHEDULER: Features = frozenset({Feature.SCHEDULER})
 """The feature that replays and plain bounds know: a bound for any scheduler also holds for one with a promise."""

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from makespan.host.errors import InputError, UnsupportedError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
-from makespan.model.feature import Feature, Features
+from makespan.model.feature import LAPSES, Feature, Features
 from makespan.model.lowered import LoweredMachine
 from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.machine.values import shown
@@ -210,6 +210,10 @@ class Instance:
             found[Feature.BARRIERS] = Feature.BARRIERS.value
         if self.runs_ahead:
             found[Feature.STALL_ON_USE] = Feature.STALL_ON_USE.value
+        if any(group.program.has_lapses for group in self.groups):
+            found[Feature.LAPSES] = Feature.LAPSES.value
+        if units & {unit for queue in self.machine.queues for unit in queue.units}:
+            found[Feature.QUEUES] = Feature.QUEUES.value
         return found
 
     @property
@@ -313,6 +317,17 @@ class Instance:
                 if place.unit != BARRIER:
                     found.add((place.unit, timing.latency, timing.latency != of_class[place.unit]))
         return found
+
+    @property
+    def without_lapses(self) -> "Instance":
+        """Return the same warps on schedulers that never lapse, with all lines there, and without queues.
+
+        Its schedules are schedules of this instance, so its lower bounds hold here. Its upper bounds may not.
+        """
+        if not self.features.keys() & LAPSES:
+            return self
+        groups = tuple(replace(group, program=group.program.lapsing(())) for group in self.groups)
+        return replace(self, groups=groups, machine=replace(self.machine, queues=()))
 
     @property
     def relaxed(self) -> "Instance":

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError
 from makespan.model.assumptions import Assumption
+from makespan.model.lapses import NO_LAPSES, CacheLine, PlaceLapses, longest_windows
 
 MAX_PLACES = 1_000_000
 MAX_CYCLES_OF_PLACE = 100_000
 MAX_TOKENS_OF_PLACE = 64
+MAX_LINES_OF_PLACE = 64
 
 BARRIER = "|"
 """The unit of a place that is a barrier. It needs no port and takes no cycle; the warps of a block wait there."""
@@ -103,6 +105,8 @@ class Program:
             waits for the latency of its class.
         accesses: the access to DRAM of each place; None means that the place has none. Empty means that no place has
             one or that they are not known, as for a string.
+        lapses: the lapses of each place, and the lines that it needs. Empty means that nothing is known of them, and
+            that none are counted.
 
     Raises:
         InputError: no place, a successor out of order, a place that no path reaches, or a path that is all barriers.
@@ -114,18 +118,19 @@ class Program:
     assumptions: tuple[Assumption, ...] = field(default=(), compare=False)
     timings: tuple[InstructionTiming, ...] = ()
     accesses: tuple[Access | None, ...] = field(default=(), compare=False, repr=False)
+    # equal programs become one, so lapses are not compared: the one program has those that cover all of them
+    lapses: tuple[PlaceLapses, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.places:
             raise InputError("a program needs at least one instruction")
         if len(self.places) > MAX_PLACES:
             raise InputError(f"a program of {len(self.places)} instructions exceeds the limit of {MAX_PLACES}")
-        if self.origins and len(self.origins) != len(self.places):
-            raise InputError(f"{len(self.places)} places but {len(self.origins)} origins")
-        if self.timings and len(self.timings) != len(self.places):
-            raise InputError(f"{len(self.places)} places but {len(self.timings)} timings")
-        if self.accesses and len(self.accesses) != len(self.places):
-            raise InputError(f"{len(self.places)} places but {len(self.accesses)} accesses")
+        for what in ("origins", "timings", "accesses", "lapses"):
+            if (given := getattr(self, what)) and len(given) != len(self.places):
+                raise InputError(f"{len(self.places)} places but {len(given)} {what}")
+        for number, lapses in enumerate(self.lapses):
+            check_lapses(lapses, f"place {number}")
         for number, (place, timing) in enumerate(zip(self.places, self.timings, strict=False)):
             check_timing(timing, f"place {number}", is_barrier=place.unit == BARRIER)
         # places are in topological order, so one pass finds every place that a path reaches
@@ -163,6 +168,20 @@ class Program:
     def asking(self, accesses: "tuple[Access | None, ...]") -> "Program":
         """Return the same program with these accesses to DRAM."""
         return self if accesses == self.accesses else replace(self, accesses=accesses)
+
+    def lapsing(self, lapses: tuple[PlaceLapses, ...]) -> "Program":
+        """Return the same program with these lapses."""
+        return self if lapses == self.lapses else replace(self, lapses=lapses)
+
+    @property
+    def has_lapses(self) -> bool:
+        """Return whether some place has a lapse or needs a line."""
+        return any(lapses != NO_LAPSES for lapses in self.lapses)
+
+    @property
+    def lines(self) -> tuple[CacheLine, ...]:
+        """Return the lines that some place needs."""
+        return longest_windows(line for lapses in self.lapses for line in lapses.lines)
 
     @property
     def end(self) -> int:
@@ -303,17 +322,43 @@ def check_timing(timing: InstructionTiming, where: str, *, is_barrier: bool) -> 
             raise InputError(f"{where}: {len(tokens)} tokens exceed the limit of {MAX_TOKENS_OF_PLACE}")
 
 
+def check_lapses(lapses: PlaceLapses, where: str) -> None:
+    """Refuse lapses that no place can have.
+
+    Raises:
+        InputError: cycles or lines out of range.
+    """
+    cycles = (lapses.credit, lapses.fence, lapses.misses, *(line.window for line in lapses.lines))
+    if not all(0 <= count <= MAX_CYCLES_OF_PLACE for count in cycles):
+        raise InputError(f"{where}: lapses and windows take 0..{MAX_CYCLES_OF_PLACE} cycles, not {max(cycles)}")
+    if len(lapses.lines) > MAX_LINES_OF_PLACE or lapses.lines != longest_windows(lapses.lines):
+        raise InputError(f"{where}: up to {MAX_LINES_OF_PLACE} different lines, in the order of their names")
+
+
 def merge_groups(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:
-    """Return the programs in order of appearance. Equal programs are put together, under all that they assume."""
-    found: dict[Program, tuple[int, dict[Assumption, None], tuple[Access | None, ...]]] = {}
+    """Return the programs in order of appearance. Equal programs are put together, under all that they assume.
+
+    The one program asks of DRAM what the worst of them asks at each place, and it has lapses that cover all of theirs.
+    """
+    counts: dict[Program, int] = {}
+    merged: dict[Program, Program] = {}
     for program, warps in groups:
-        count, notes, accesses = found.get(program, (0, {}, program.accesses))
-        if accesses != program.accesses:
-            accesses = tuple(map(Access.worst, zip_longest(accesses, program.accesses)))  # one of them may be empty
-        found[program] = count + warps, notes | dict.fromkeys(program.assumptions), accesses
-    return tuple(
-        (program.assuming(notes).asking(accesses), count) for program, (count, notes, accesses) in found.items()
-    )
+        counts[program] = counts.get(program, 0) + warps
+        merged[program] = _cover(merged.get(program, program), program)
+    return tuple((merged[program], warps) for program, warps in counts.items())
+
+
+def _cover(one: Program, other: Program) -> Program:
+    """Return a program that stands for two that are equal but for what is not compared."""
+    notes = dict.fromkeys(one.assumptions) | dict.fromkeys(other.assumptions)
+    accesses, lapses = one.accesses, one.lapses
+    # one of the two may be empty
+    if accesses != other.accesses:
+        accesses = tuple(map(Access.worst, zip_longest(accesses, other.accesses)))
+    if lapses != other.lapses:
+        both = zip_longest(lapses, other.lapses, fillvalue=NO_LAPSES)
+        lapses = tuple(mine | its for mine, its in both)
+    return one.assuming(notes).asking(accesses).lapsing(lapses)
 
 
 def merge_neighbours(groups: Iterable[tuple[Program, int]]) -> tuple[tuple[Program, int], ...]:

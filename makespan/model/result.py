@@ -40,6 +40,7 @@ class Upper(StrEnum):
     POTENTIAL = "potential"
     TWO_WARP_DP = "two-warp-dp"
     SEARCH = "search"
+    LAPSES = "lapses"
 
 
 class Anomaly(StrEnum):
@@ -117,6 +118,28 @@ class UpperBound:
     partitions: tuple["UpperBound", ...] = ()
 
 
+class LapseProof(NamedTuple):
+    """The parts of an upper bound that holds with lapses, late lines and queues (docs/theory.md, 17), in cycles.
+
+    Args:
+        base: a bound without lapses, of a theorem that still holds if warps are kept from issuing now and then. Where
+            the machine has queues it counts them.
+        credits: the cycles in which schedulers may lapse.
+        windows: the cycles in which warps may wait for lines of code and constants that come once.
+        misses: the cycles in which a warp may wait for lines that do not stay.
+    """
+
+    base: UpperBound
+    credits: int
+    windows: int
+    misses: int
+
+    @property
+    def upper(self) -> int:
+        """Return the upper bound on the worst case, in cycles."""
+        return self.base.upper + self.credits + self.windows + self.misses
+
+
 class Step(NamedTuple):
     """A moment at which `engine` made the interval smaller, `seconds` after the start; bounds are in cycles."""
 
@@ -151,6 +174,9 @@ class Result:
             `partitions`.
         history: how the interval became smaller; the last step is the final one.
         best_case_seconds: wall-clock time of the best case, which is not in `seconds`; None when not asked for.
+        lapses: how lapses, late lines and queues are counted in `bounds.upper`; they prove it where `upper_evidence` is
+            `lapses`. None for an instance that has none of them.
+        without_lapses: the result of the same warps without any of them, whose witness is that of this result.
     """
 
     instance: Instance
@@ -169,6 +195,8 @@ class Result:
     partitions: tuple[UpperBound, ...] = ()
     history: tuple[Step, ...] = ()
     best_case_seconds: float | None = None
+    lapses: LapseProof | None = None
+    without_lapses: "Result | None" = None
 
     def __post_init__(self) -> None:
         if self.witness.makespan != self.bounds.lower:

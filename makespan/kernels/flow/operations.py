@@ -8,6 +8,7 @@ from makespan.kernels.flow.graph import Flow
 from makespan.kernels.flow.grid import WARP_LANES
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
+from makespan.model.lapses import PlaceLapses
 from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
 from makespan.model.program import Access, InstructionTiming
 from makespan.model.wording import cycle_words
@@ -54,6 +55,7 @@ class TimedCode:
         timings: by instruction, of warps that run ahead; none for warps that block. Tokens are any numbers from 0.
         results: the tokens that a warp waits for at its end.
         accesses: by instruction, what it asks of DRAM; empty where the machine times no operations.
+        lapses: by instruction; empty where nothing is known of them.
         missing: the latencies that have to be given before there can be a program; where there are any, no timings are.
     """
 
@@ -66,6 +68,7 @@ class TimedCode:
     timings: tuple[InstructionTiming, ...] = ()
     results: frozenset[int] = frozenset()
     accesses: tuple[Access | None, ...] = ()
+    lapses: tuple[PlaceLapses, ...] = ()
     missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
 
     def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:  # noqa: ARG002

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from makespan.host.errors import InputError, MissingInput
@@ -29,6 +30,7 @@ from makespan.kernels.flow.walk import (
 )
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
+from makespan.model.lapses import NO_LAPSES, PlaceLapses
 from makespan.model.machine import PAPER, GivenRange, Machine
 from makespan.model.program import Access, InstructionOrigin, Program, ProgramPlace, merge_neighbours
 
@@ -232,7 +234,12 @@ class KernelWarps:
         if any(one is not None for one in self.code.accesses):
             # a place that stands for several instructions takes the worst of them
             accesses = tuple(Access.worst(self.code.accesses[at] for at in behind) for behind in made.instructions)
-        return Program(made.places, made.starts, origins, assumed, made.timings, accesses)
+        lapses: tuple[PlaceLapses, ...] = ()
+        if self.code.lapses:
+            lapses = tuple(
+                reduce(or_, (self.code.lapses[at] for at in behind), NO_LAPSES) for behind in made.instructions
+            )
+        return Program(made.places, made.starts, origins, assumed, made.timings, accesses, lapses)
 
     def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]

@@ -189,7 +189,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     late = frozenset(apart - carriers.keys())  # their operands count as read with the result: the safe side
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
     accesses = tuple(_access(instruction, name) for instruction, name in zip(flow.code, names, strict=True))
-    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, late, behind)
+    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, (), late, behind)
 
 
 def _access(instruction: SassInstruction, operation: str) -> Access | None:

@@ -298,6 +298,79 @@ class SchedulerPromise(StrEnum):
     FAIR = "fair"
 
 
+class RegisterReads(NamedTuple):
+    """The ports of a register file, from which follow the lapses of an instruction that reads several registers.
+
+    Args:
+        banks: the number of banks; register n lies in bank n mod this.
+        ports: the registers that a bank delivers in one cycle.
+        is_variable: whether instructions that read their operands from a queue may make a scheduler lapse, too.
+    """
+
+    banks: int
+    ports: int
+    is_variable: bool
+
+
+class LineCache(NamedTuple):
+    """A cache of lines of code or constants, and how late a line may be.
+
+    Args:
+        line: the bytes of a line.
+        sets: the number of sets.
+        ways: the lines of a set.
+        window: the most cycles until a line is there that the next cache has.
+    """
+
+    line: int
+    sets: int
+    ways: int
+    window: int
+
+
+@dataclass(frozen=True)
+class KnownLapses:
+    """The lapses of the schedulers of a GPU, as far as sources tell: the table `[lapses]`.
+
+    Args:
+        registers: of reads of registers; None where nothing is known, as for all that follows.
+        multiply: the lapses of an integer multiply-add.
+        constant: the lapses of an instruction for each line of constants among its operands.
+        constants: the cache of constants that are operands, of each partition.
+        code: the cache of instructions of each partition.
+        fence: the lapses of the whole SM at a fence, by its scope: `block`, `gpu` and `system`.
+        expiry: the cycles from the end of a warp on in which its credit may still be spent.
+        carried_over: the architecture whose lapses these are; empty if they were found on this one.
+        is_verified: whether sources confirm all of them.
+    """
+
+    registers: RegisterReads | None = None
+    multiply: int | None = None
+    constant: int | None = None
+    constants: LineCache | None = None
+    code: LineCache | None = None
+    fence: Mapping[str, int] = field(default_factory=dict, hash=False)
+    expiry: int = 0
+    carried_over: str = ""
+    is_verified: bool = False
+
+
+class UnitQueue(NamedTuple):
+    """A queue of each partition between its scheduler and the ports of some classes (docs/model.md, "Queues").
+
+    Args:
+        name: its name.
+        units: the classes whose instructions go through it.
+        places: the most instructions that wait in it.
+        blocks: whether the scheduler may issue nothing at all while it is full.
+    """
+
+    name: str
+    units: tuple[str, ...]
+    places: int
+    blocks: bool
+
+
 @dataclass(frozen=True)
 class Machine:
     """One streaming multiprocessor: unit classes, resources, partitions, and what its scheduler promises.
@@ -315,6 +388,8 @@ class Machine:
         untimed: the classes of a GPU whose latency no source knows. One cycle stands for it.
         capabilities: the compute capabilities of its GPUs, as `capability` returns them. Empty means that they are not
             known.
+        lapses: what is known of the lapses of its schedulers. None means that nothing is, and that none are counted.
+        queues: the queues before its units, which may be shorter or missing.
     """
 
     name: str
@@ -328,6 +403,8 @@ class Machine:
     operations: tuple[TimedOperation, ...] = field(default=(), compare=False, repr=False)
     untimed: tuple[str, ...] = field(default=(), compare=False, repr=False)
     capabilities: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    lapses: KnownLapses | None = field(default=None, compare=False, repr=False)
+    queues: tuple[UnitQueue, ...] = ()
 
     def __post_init__(self) -> None:
         # a machine is checked once, where it is made: everything behind relies on it
@@ -351,6 +428,9 @@ class Machine:
         for operation in self.operations:
             if operation.unit not in names:
                 raise InputError(f"machine {self.name!r} has no class {operation.unit}, which serves {operation.name}")
+        for queue in self.queues:
+            if unknown := sorted(set(queue.units) - set(names)):
+                raise InputError(f"machine {self.name!r} has no class {unknown[0]}, which goes through {queue.name}")
 
     def _check_resources(self, known: list[str]) -> None:
         if len(known) > MAX_RESOURCES or len(set(known)) != len(known):
@@ -405,7 +485,8 @@ class Machine:
         classes = tuple(unit for unit in self.units if unit.name in units)
         used = {name for unit in classes for use in unit.uses for name in use.resources}
         resources = tuple(resource for resource in self.resources if resource.name in used)
-        return replace(self, units=classes, resources=resources, operations=())
+        queues = tuple(queue for queue in self.queues if set(queue.units) <= set(units))
+        return replace(self, units=classes, resources=resources, operations=(), queues=queues)
 
     @cached_property
     def pools(self) -> tuple[Pool, ...]:
