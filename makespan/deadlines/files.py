@@ -43,7 +43,7 @@ from makespan.deadlines.task import (
 )
 from makespan.host.errors import InputError, prefix_errors
 from makespan.host.text_file import parse_toml
-from makespan.kernels.options import LAUNCH_OPTIONS, WHOLE, kernel_question, key_of_field, launch_values
+from makespan.kernels.options import FLAG, LAUNCH_OPTIONS, WHOLE, kernel_question, key_of_field, launch_values
 from makespan.kernels.toml_table import (
     ValueReader,
     checked_text,
@@ -71,6 +71,8 @@ NUMBERS = frozenset({"cycles", "priority", "sms"}) | {
 """Keys whose values are whole numbers."""
 LISTS = frozenset(key for key, option in LAUNCH_OPTIONS.items() if option.many)
 """Keys whose values are lists of texts."""
+_TRUTHS = {"true": True, "false": False}
+_FLAGS = frozenset(key for key, option in LAUNCH_OPTIONS.items() if option.form is FLAG)
 
 
 def _positive(value: object, what: str) -> Fraction:
@@ -513,6 +515,8 @@ def _cell(column: str, cell: str) -> Any:
     """Return the value that TOML would have there."""
     if column in NUMBERS and _DIGITS.fullmatch(cell):
         return int(cell)
+    if column in _FLAGS and cell in _TRUTHS:
+        return _TRUTHS[cell]
     if column in LISTS:
         return [item.strip() for item in cell.split(_LIST_SEPARATOR)]
     return cell

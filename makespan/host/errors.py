@@ -57,7 +57,8 @@ class MissingInput(NamedTuple):
 
     Args:
         field: of the question or its launch, such as `loop_bounds`.
-        blank: what to write there, with N for a number that is to be filled in, such as `gemm.cu:24=N`.
+        blank: what to write there, with N for a number that is to be filled in, such as `gemm.cu:24=N`. A flag has
+            nothing there.
         what: it is, in words.
         instead: fields with blanks which, given all together, make this input unnecessary.
         hint: why it is not known although something is said of it; empty if nothing is.
@@ -124,7 +125,9 @@ def _remedies_text(missing: MissingInput, named: Naming) -> str:
 
 
 def _option_text(field: str, blank: str, named: Naming) -> str:
-    """Return a field with its value, as a shell takes it; labels of loops are always in quotes."""
+    """Return a field with its value, as a shell takes it. Labels of loops are always in quotes; a flag stands alone."""
+    if not blank:
+        return named(field)
     quoted = shlex.quote(blank)
     return f"{named(field)} {repr(blank) if quoted == blank and field == 'loop_bounds' else quoted}"
 

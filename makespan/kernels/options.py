@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from makespan.host.errors import InputError, Naming, prefix_errors
-from makespan.kernels.toml_table import count, one_word, text, texts
+from makespan.kernels.toml_table import count, one_word, text, texts, truth
 from makespan.model.instance import MAX_WARPS
 from makespan.model.machine import Machine, given_latencies
 from makespan.model.machine.values import shown
@@ -153,7 +153,7 @@ def _capacity_of_toml(value: object, key: str) -> Machine:
 
 
 TEXT = OptionForm()
-FLAG = OptionForm("")
+FLAG = OptionForm("", from_toml=truth, in_toml="true or false")
 PATH = OptionForm("PATH", Path, in_toml="name of a file")
 EXTENT = OptionForm("N|XxYxZ", str, _extent_of_toml, "whole number or text")
 PARAMETER = OptionForm("NAME=N", str, _parameters_of_toml, "list of texts or table of numbers")
@@ -296,6 +296,9 @@ KERNEL_OPTIONS = (
         "cycles of an operation, such as global=..900, where the machine does not know, or you know better",
         "OPERATION=[N..|..]N", keyword="latencies", many=True,
         label="Latencies", hint="such as global=..900, each on a line"),
+    QuestionOption(
+        "warm", "warm", FLAG, "timing",
+        "the launch before was of the same kernel, and its code and constants are still in their caches"),
     QuestionOption(
         "kernel", "entry", TEXT, "kernel", "which kernel of a module", "NAME", key="entry",
         label="Kernel", hint="its name, where there are several"),

@@ -94,7 +94,8 @@ class KernelQuestion:
         trace: the outcome of every executed branch, in order.
         paths: as of `ptx.program`.
         dependences: what an instruction of PTX waits for; None leaves it to the machine.
-        latencies: cycles of operations, instead of those of the machine.
+        latencies: cycles of operations, instead of those of the machine, and of first fetches of code and constants.
+        warm: whether the launch before was of the same kernel and left its code and constants in their caches.
         arch: as of `kernel_file.read`: `sm_86` asks for the machine code of these GPUs, and `compute_80` is what CUDA
             source is compiled for; None for that of the GPU or machine that is asked about, see
             `architecture.default_architecture`, and for `cuda.DEFAULT_ARCH` if neither is known.
@@ -122,6 +123,7 @@ class KernelQuestion:
     paths: PathMode | None = None
     dependences: ptx.Dependences | None = None
     latencies: Mapping[str, GivenRange] = field(default_factory=dict)
+    warm: bool = False
     arch: str | None = None
     by_default: architecture.DefaultArchitecture | None = None
     keep_ptx: Path | None = None
@@ -423,6 +425,7 @@ class LaunchedKernel:
             "paths": asked.paths,
             "machine": chosen,
             "latencies": asked.latencies,
+            "warm": asked.warm,
             "loop_bounds": given,
         }
         if isinstance(self.kernel, ptx.PtxKernel):

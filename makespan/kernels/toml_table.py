@@ -136,6 +136,17 @@ def text(value: object, what: str) -> str:
     return value
 
 
+def truth(value: object, what: str) -> bool:
+    """Return a truth value.
+
+    Raises:
+        InputError: the value is something else.
+    """
+    if not isinstance(value, bool):
+        raise InputError(f"{what} must be true or false, not {shown(value)}")
+    return value
+
+
 def texts(value: object, what: str) -> tuple[str, ...]:
     """Return a list of short printable texts.
 

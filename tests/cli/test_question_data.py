@@ -117,6 +117,7 @@ def test_a_key_forgets_how_a_question_is_written_and_nothing_else() -> None:
         "param": "N=0", "loop-bound": ["L=1"], "trust-bounds": True, "arch": "sm_86", "dynamic-shared": 0,
         "hold": "memory=2", "clock": "1GHz", "dependences": "blocking", "kernel": "k", "latency": "global=..9",
         "instance": "2", "paths": "single", "profile": "fermi", "take": "L=fall", "unknown": "C", "block": 32,
+        "warm": True,
     }  # fmt: skip
     assert others.keys() | {"source", "classes", "trace"} == set(QUESTION_OPTIONS)
     keys = [question_key(STRING), *(question_key({**STRING, name: value}) for name, value in others.items())]

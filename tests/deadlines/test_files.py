@@ -850,6 +850,18 @@ def test_lists_in_a_csv_file_are_parted_by_semicolons(tmp_path: Path) -> None:
     assert launch.machine.capacities == {"C": 2, "L": 1}
 
 
+def test_truth_values_in_a_csv_file_are_those_of_toml(tmp_path: Path) -> None:
+    text = "name,kernel,warps,warm,period,deadline,partition,policy\na,k.cubin,8,{},1ms,1ms,gpu,fifo\n"
+    found = {}
+    for cell in ("true", "false", ""):
+        (entry,) = files.read(written(tmp_path, text.format(cell), "tasks.csv")).tasks
+        launch = source(entry)
+        assert isinstance(launch, KernelLaunch)
+        found[cell] = launch.question.warm
+    assert found == {"true": True, "false": False, "": False}
+    assert "warm must be true or false, not 'yes'" in refusal(written(tmp_path, text.format("yes"), "tasks.csv"))
+
+
 def test_a_csv_file_has_cpu_time_threads_and_launches_too(tmp_path: Path) -> None:
     header = "name,wcet,cpu,evidence,launch_delay,launch_evidence,core,wait,period,deadline,partition,policy"
     rows = "a,1ms,,measured,10us,traced,cpu0,block,9ms,9ms,gpu,fifo\nb,,2ms,,,,cpu0,,9ms,9ms,,\n"

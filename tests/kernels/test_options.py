@@ -143,6 +143,7 @@ def test_a_table_of_a_launch_gives_the_values_of_the_options(tmp_path: Path) -> 
         "latency": ["global=..9"],
         "entry": "k",
         "warps": 2,
+        "warm": True,
     }
     assert launch_values(table, tmp_path) == {
         "block": "64",
@@ -151,8 +152,12 @@ def test_a_table_of_a_launch_gives_the_values_of_the_options(tmp_path: Path) -> 
         "latencies": ["global=..9"],
         "kernel": "k",
         "warps": 2,
+        "warm": True,
     }
     asked = kernel_question(tmp_path / "k.ptx", launch_values(table, tmp_path), key_of_field)
+    assert asked.warm
+    with pytest.raises(InputError, match="warm must be true or false, not 1"):
+        launch_values({"warm": 1}, tmp_path)
     assert (asked.entry, asked.launch.parameters, [str(bound.maximum) for bound in asked.loop_bounds]) == (
         "k",
         {"n": 5},

@@ -15,7 +15,9 @@ from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.machine import (
     GivenRange,
+    KnownLapses,
     Latency,
+    LineCache,
     Machine,
     PortResource,
     UnitClass,
@@ -241,6 +243,50 @@ def test_what_dram_is_not_added_to_is_refused(text: str, message: str) -> None:
     assert message in str(caught.value)
     with pytest.raises(InputError, match="an interval is given as"):
         given_intervals(["memory=..4+dram"])
+
+
+CACHES = KnownLapses(code=LineCache(128, 8, 32, 86), constants=LineCache(64, 4, 2, 79))
+
+
+@pytest.mark.parametrize(
+    ("known", "names"),
+    [
+        (None, ()),
+        (KnownLapses(), ()),
+        (replace(CACHES, constants=None), ("fetch",)),
+        (replace(CACHES, code=None), ("constant-miss",)),
+        (CACHES, ("fetch", "constant-miss")),
+    ],
+)
+def test_first_fetches_are_given_where_a_machine_knows_the_cache(
+    known: KnownLapses | None, names: tuple[str, ...]
+) -> None:
+    machine = replace(find_machine("turing").machine, lapses=known)
+    assert machine.fetches == names
+    for name in ("fetch", "constant-miss"):
+        given = given_latencies([f"{name}=..600"])
+        assert given[name].most == 600
+        if name in names:
+            assert timed_operations(machine, given) == timed_operations(machine, {})
+        else:
+            with pytest.raises(InputError, match=f"'turing' knows no cache for .*, so {name} says nothing: leave it"):
+                timed_operations(machine, given)
+
+
+def test_first_fetches_grow_with_the_active_sms() -> None:
+    given = given_latencies(["fetch=..400+10n"])
+    with pytest.raises(InputError, match=r"latency of fetch: .* depends on how many SMs are active"):
+        timed_operations(replace(find_machine("turing").machine, lapses=CACHES), given)
+    assert given["fetch"].for_sms(46).most == 860
+
+
+@pytest.mark.parametrize("text", ["fetch=600", "fetch=200..600", "constant-miss=..600+dram"])
+def test_a_first_fetch_has_an_upper_end_alone(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        given_latencies([text])
+    name = text.partition("=")[0]
+    said = f"latency of {name}: give an upper end alone, which includes what DRAM takes: {name}=..900"
+    assert str(caught.value) == said
 
 
 def test_growth_past_the_longest_latency_is_refused_for_the_sms_that_reach_it() -> None:

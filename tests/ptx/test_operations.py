@@ -1,13 +1,14 @@
 """Which operation an instruction is."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from makespan.host.errors import ParseError, UnsupportedError
-from makespan.kernels.ptx import parse, read
+from makespan.host.errors import InputError, ParseError, UnsupportedError
+from makespan.kernels.ptx import parse, read, warps
 from makespan.kernels.ptx.isa import expands, opcodes, operations
-from makespan.model.machine import OPERATIONS
+from makespan.model.machine import OPERATIONS, KnownLapses, LineCache, find_machine, given_latencies
 from tests.ptx.texts import SAMPLES, kernel
 
 
@@ -120,3 +121,12 @@ def test_parameters_of_calls_lie_in_the_memory_of_a_thread() -> None:
     calling = parse(f".entry k(.param .u32 p) {{ {body} {calls} ret; }}", "k.ptx").kernel()
     assert operations(calling)[:5] == ("parameter", "local", "local", "local", "local")
     assert operations(replace(entry, is_entry=False))[:2] == ("local", "local")
+
+
+@pytest.mark.parametrize("said", [{"warm": True}, {"latencies": given_latencies(["fetch=..600"])}])
+def test_lines_of_code_are_for_machine_code(said: Any) -> None:
+    code = parse(".version 8.0 .target sm_80 .entry k() { ret; }", "k.ptx").kernel()
+    known = replace(find_machine("turing").machine, lapses=KnownLapses(code=LineCache(128, 8, 32, 86)))
+    message = "k.ptx: --warm, --latency fetch and --latency constant-miss are for machine code: PTX does not tell which"
+    with pytest.raises(InputError, match=message):
+        warps(code, machine=known, **said)

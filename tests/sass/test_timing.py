@@ -10,13 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from makespan.host import tool
-from makespan.host.errors import InputError, UnsupportedError
+from makespan.host.errors import InputError, MissingInputsError, UnsupportedError
 from makespan.kernels import kernel_file
-from makespan.kernels.flow import Launch
-from makespan.kernels.sass import Address, SassInstruction, SassKernel, SassModule, program, programs
+from makespan.kernels.flow import Launch, missing_fetches
+from makespan.kernels.sass import Address, SassInstruction, SassKernel, SassModule, program, programs, warps
 from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
-from makespan.model.machine import OPERATIONS, Machine, TimedOperation, UnitClass, given_latencies
+from makespan.model.machine import (
+    FETCHES,
+    OPERATIONS,
+    PAPER,
+    KnownLapses,
+    LineCache,
+    Machine,
+    TimedOperation,
+    UnitClass,
+    given_latencies,
+)
 from makespan.model.program import BARRIER, InstructionTiming
 from makespan.model.result import Bounds
 from makespan.proof.bounds.theorem_1s import bound
@@ -40,6 +50,9 @@ OPERATION |= {
     "I2F": "convert",
     "I2FP": "convert",
 }
+
+
+SMALL_CACHE = LineCache(64, 4, 2, 79)
 
 
 def machine(most: dict[str, int], least: int = 1) -> Machine:
@@ -241,6 +254,45 @@ def test_lanes_come_together_no_earlier_than_the_register_that_says_where() -> N
 def test_waiting_that_control_bits_do_not_say_is_refused(line: str, message: str) -> None:
     with pytest.raises(UnsupportedError, match=rf"listed\.cubin:0x0: `[^`]*`: {message}.*; only a machine without"):
         timings(f"{line}\n{EXIT}")
+
+
+def test_warm_caches_are_those_that_a_machine_knows() -> None:
+    known = replace(machine(CYCLES), lapses=KnownLapses(code=LineCache(128, 8, 32, 86)))
+    ends = coded("B------:R-:W-:-:S01 EXIT;")
+    assert [warps(ends, machine=known, warm=said).code.warm for said in (True, False)] == [True, False]
+    for cold in (machine(CYCLES), replace(known, lapses=KnownLapses(multiply=1)), PAPER):
+        with pytest.raises(InputError, match="knows no cache of code or constants, so warm says nothing: leave it out"):
+            warps(ends, machine=cold, warm=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "leaving", "warm", "asked"),
+    [
+        ([], [], False, {"fetch=..N": True, "constant-miss=..N": True}),
+        (["fetch=..600"], [], False, {"constant-miss=..N": True}),
+        (["fetch=..600", "constant-miss=..9"], ["fetch"], False, {}),
+        ([], [], True, {}),
+        ([], ["fetch"], True, {"fetch=..N": False}),
+        ([], ["constant-miss"], False, {"fetch=..N": True, "constant-miss=..N": False}),
+    ],
+)
+def test_first_fetches_are_asked_for_unless_the_caches_are_warm(
+    given: Sequence[str], leaving: Sequence[str], warm: bool, asked: dict[str, bool]
+) -> None:
+    known = replace(machine(CYCLES), lapses=KnownLapses(code=SMALL_CACHE, constants=SMALL_CACHE))
+    found = missing_fetches(known, given_latencies(given), FETCHES, leaving, warm=warm)
+    assert {each.blank: bool(each.instead) for each in found} == asked
+    assert missing_fetches(known, {}, (), warm=warm) == ()
+
+
+def test_what_is_asked_for_names_both_remedies() -> None:
+    known = replace(machine(CYCLES), lapses=KnownLapses(code=SMALL_CACHE))
+    (found,) = missing_fetches(known, {}, FETCHES)
+    said = {"latencies": "--latency", "warm": "--warm"}.__getitem__
+    assert str(MissingInputsError.of("k.cubin", [found], said)) == (
+        "k.cubin: 1 input is missing: the first fetch of a line of code, of which machine 'timed' knows no upper end"
+        " (--latency fetch=..N, or --warm)"
+    )
 
 
 def test_a_machine_without_operations_knows_loads_from_the_rest_and_no_control_bits() -> None:

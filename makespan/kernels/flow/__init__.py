@@ -61,7 +61,14 @@ from makespan.kernels.flow.loops import (
     loop_nest,
     read_bounds,
 )
-from makespan.kernels.flow.operations import SECTOR, TimedCode, dram_access, missing_latencies, serving_operations
+from makespan.kernels.flow.operations import (
+    SECTOR,
+    TimedCode,
+    dram_access,
+    missing_fetches,
+    missing_latencies,
+    serving_operations,
+)
 from makespan.kernels.flow.programs import KernelWarps, LanguageAnalysis, PathMode, WarpOptions, kernel_warps
 from makespan.kernels.flow.runs import ThreadDetail, ThreadGroup, thread_groups
 from makespan.kernels.flow.spread import UNIFORM, LaneSpread, LaneSpreads, Surroundings, special_spreads
@@ -138,6 +145,7 @@ __all__ = [
     "loop_bounds",
     "loop_infos",
     "loop_nest",
+    "missing_fetches",
     "missing_inputs_error",
     "missing_latencies",
     "parse_takes",

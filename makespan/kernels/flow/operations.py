@@ -1,6 +1,6 @@
 """The service of instructions by a machine, in every language."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from makespan.host.errors import InputError, MissingInput
@@ -9,7 +9,7 @@ from makespan.kernels.flow.grid import WARP_LANES
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.lapses import PlaceLapses
-from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
+from makespan.model.machine import FETCHES, GivenRange, Machine, TimedOperation, timed_operations
 from makespan.model.program import Access, InstructionTiming
 from makespan.model.wording import cycle_words
 
@@ -57,6 +57,8 @@ class TimedCode:
         accesses: by instruction, what it asks of DRAM; empty where the machine times no operations.
         lapses: by instruction; empty where nothing is known of them.
         missing: the latencies that have to be given before there can be a program; where there are any, no timings are.
+        warm: whether code and constants are in their caches from a launch before, so that no line comes for the first
+            time.
     """
 
     flow: Flow
@@ -70,6 +72,7 @@ class TimedCode:
     accesses: tuple[Access | None, ...] = ()
     lapses: tuple[PlaceLapses, ...] = ()
     missing: tuple[MissingInput, ...] = field(default=(), kw_only=True)
+    warm: bool = field(default=False, kw_only=True)
 
     def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:  # noqa: ARG002
         """Yield what a program supposes, whatever its paths.
@@ -140,6 +143,32 @@ def missing_latencies(
             )
             found[row.name] = MissingInput("latencies", f"{row.name}=..N", what)
     return tuple(found.values())
+
+
+def missing_fetches(
+    machine: Machine,
+    given: Mapping[str, GivenRange],
+    used: Collection[str],
+    leaving: Collection[str] = (),
+    *,
+    warm: bool = False,
+) -> tuple[MissingInput, ...]:
+    """Return the first fetches of lines whose upper ends are not given as inputs that are missing.
+
+    Args:
+        used: those of `FETCHES` of whose lines the kernel needs any.
+        leaving: those of `FETCHES` of whose lines some stay in no cache of the SM, so that they may come from far away
+            at each use, in warm caches, too.
+        warm: whether what stays is there from a launch before.
+    """
+    found = []
+    for name in machine.fetches:
+        if name in given or name not in used or (warm and name not in leaving):
+            continue
+        what = f"{FETCHES[name]}, of which machine {machine.name!r} knows no upper end"
+        instead = () if name in leaving else (("warm", ""),)
+        found.append(MissingInput("latencies", f"{name}=..N", what, instead))
+    return tuple(found)
 
 
 def _cycles(operation: TimedOperation) -> str:

@@ -47,6 +47,7 @@ class WarpOptions(TypedDict, total=False):
         paths: see `KernelWarps`.
         machine: where it times operations, they decide class and latency of each instruction.
         latencies: of operations, instead of those of the machine; see `machine.given_latencies`.
+        warm: whether the launch before was of the same kernel and left its code and constants in their caches.
         launch: what is known of block, grid and parameters.
     """
 
@@ -56,6 +57,7 @@ class WarpOptions(TypedDict, total=False):
     paths: PathMode | None
     machine: Machine
     latencies: Mapping[str, GivenRange] | None
+    warm: bool
     launch: Launch | None
 
 
@@ -304,7 +306,7 @@ class KernelWarps:
 
 def kernel_warps(
     flow: Flow,
-    code: Callable[[Machine, Mapping[str, GivenRange]], TimedCode],
+    code: Callable[[Machine, Mapping[str, GivenRange], bool], TimedCode],
     *,
     loop_bounds: Sequence[GivenBound] = (),
     take: Mapping[str, str] | None = None,
@@ -312,11 +314,25 @@ def kernel_warps(
     paths: PathMode | None = None,
     machine: Machine = PAPER,
     latencies: Mapping[str, GivenRange] | None = None,
+    warm: bool = False,
     launch: Launch | None = None,
 ) -> KernelWarps:
-    """Return the warps of a launch for `WarpOptions`; `code` says how a machine with given latencies times them."""
+    """Return the warps of a launch for `WarpOptions`.
+
+    Args:
+        code: how a machine times them, with the latencies that are given, in caches that are warm or not.
+
+    Raises:
+        InputError: warm caches of a machine that knows none.
+    """
     fitted = flow.semantics.signature.fit(launch or Launch())  # what does not fit is told before unknown opcodes
-    return KernelWarps(code(machine, latencies or {}), fitted, tuple(loop_bounds), take or {}, trace, paths)
+    if warm and not machine.fetches:
+        raise InputError(
+            f"machine {machine.name!r} knows no cache of code or constants, so {fitted.named('warm')} says nothing:"
+            " leave it out"
+        )
+    timed = code(machine, latencies or {}, warm)
+    return KernelWarps(timed, fitted, tuple(loop_bounds), take or {}, trace, paths)
 
 
 def _about_take(take: Mapping[str, str]) -> Assumption:

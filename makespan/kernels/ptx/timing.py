@@ -34,7 +34,7 @@ from makespan.kernels.ptx.isa import PROFILES, Classes, expands, operations, pre
 from makespan.kernels.ptx.module import PtxInstruction, PtxKernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.machine import GivenRange, Machine, timed_operations
+from makespan.model.machine import FETCHES, GivenRange, Machine, timed_operations
 from makespan.model.program import Access, InstructionTiming
 
 _CARRY, ACCESSES, _FENCE, _COPIES = "<carry>", "<accesses>", "<fence>", "<copies>"
@@ -172,14 +172,21 @@ def timed_code(
     machine: Machine,
     dependences: Dependences | None = None,
     given: Mapping[str, GivenRange] = _NO_LATENCIES,
+    *,
+    warm: bool = False,
 ) -> PtxCode:
     """Return the instructions of a kernel on a machine; by default they wait for registers where it times operations.
 
     Raises:
-        InputError: an opcode that nothing classifies, an operation that the machine lacks, or classes for a machine
-            that needs none.
+        InputError: an opcode that nothing classifies, an operation that the machine lacks, classes for a machine that
+            needs none, or warm caches and fetches, which PTX does not have.
         UnsupportedError: an instruction without unit, for whose operands nothing can wait.
     """
+    if warm or FETCHES.keys() & given.keys():
+        raise InputError(
+            f"{flow.kernel.file}: --warm, --latency fetch and --latency constant-miss are for machine code: PTX does"
+            " not tell which lines of code and constants there are"
+        )
     table = timed_operations(machine, given)
     if not table:
         units = units_of(flow.kernel, classes)
@@ -322,13 +329,14 @@ def warps(
         options: see `WarpOptions`.
 
     Raises:
-        InputError: a launch that does not fit, an unknown opcode, an operation that the machine does not time.
+        InputError: a launch that does not fit, an unknown opcode, an operation that the machine does not time, or what
+            is about the lines of machine code.
         UnsupportedError: control flow that has no natural loops.
     """
     found = flow(kernel)
 
-    def code(machine: Machine, given: Mapping[str, GivenRange]) -> PtxCode:
-        return timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, given)
+    def code(machine: Machine, given: Mapping[str, GivenRange], warm: bool) -> PtxCode:
+        return timed_code(found, Classes(profile, classes or {}, unknown), machine, dependences, given, warm=warm)
 
     return kernel_warps(found, code, **options)
 

@@ -153,7 +153,7 @@ class SassCode(TimedCode):
             yield assumptions.pending_at_barriers()
 
 
-def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]) -> SassCode:
+def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange], warm: bool = False) -> SassCode:
     """Return the instructions of a kernel on a machine: by control bits where it times operations, else blocking.
 
     Raises:
@@ -165,7 +165,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     if not table:
         letters = ["L" if name in _MEMORY else "C" for name in names]
         plain = tuple(None if effect.barrier else name for effect, name in zip(flow.effects, letters, strict=True))
-        return SassCode(flow, machine, given, plain)
+        return SassCode(flow, machine, given, plain, warm=warm)
     is_fenced = "fence" in names  # accesses are awaited by fences alone
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
@@ -174,7 +174,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
         f"{row.unit}{BARRIER}" if effect.barrier else row.unit for effect, row in zip(flow.effects, rows, strict=True)
     )
     if missing := missing_latencies(flow, machine, rows, awaited):
-        return SassCode(flow, machine, given, units, names, table, missing=missing)
+        return SassCode(flow, machine, given, units, names, table, missing=missing, warm=warm)
     carriers = _carriers(flow, found)
     reading = [_reading(table, row) for row in rows]
     timings = [_timing(flow, number, row, reading[number], found[number]) for number, row in enumerate(rows)]
@@ -189,7 +189,9 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     late = frozenset(apart - carriers.keys())  # their operands count as read with the result: the safe side
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
     accesses = tuple(_access(instruction, name) for instruction, name in zip(flow.code, names, strict=True))
-    return SassCode(flow, machine, given, units, names, table, tuple(timings), results, accesses, (), late, behind)
+    return SassCode(
+        flow, machine, given, units, names, table, tuple(timings), results, accesses, (), late, behind, warm=warm
+    )
 
 
 def _access(instruction: SassInstruction, operation: str) -> Access | None:

@@ -20,7 +20,10 @@ from makespan.model.machine.given import (
     timed_operations,
 )
 from makespan.model.machine.values import (
+    CONSTANT_MISS,
     DELAY,
+    FETCH,
+    FETCHES,
     MAX_CAPACITY,
     MAX_INTERVAL,
     MAX_ISSUE_WIDTH,
@@ -46,7 +49,10 @@ from makespan.model.machine.values import (
 )
 
 __all__ = [
+    "CONSTANT_MISS",
     "DELAY",
+    "FETCH",
+    "FETCHES",
     "MAX_CAPACITY",
     "MAX_INTERVAL",
     "MAX_ISSUE_WIDTH",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from makespan.host.errors import InputError, did_you_mean
 from makespan.model import assumptions
 from makespan.model.machine.values import (
+    FETCHES,
     MAX_INTERVAL,
     MAX_LATENCY,
     MAX_SMS,
@@ -121,22 +122,31 @@ def given_latencies(texts: Iterable[str]) -> dict[str, GivenRange]:
 
     The upper end may grow with the number n of active SMs, as 400+10n, or by a table: 400:1,600:16 is 400 cycles with
     one SM, and 600 with up to 16. With +dram, the cycles in which DRAM is busy come on top. With +dram@0.8, DRAM moves
-    80 % of its peak bandwidth in each of these cycles.
+    80 % of its peak bandwidth in each of these cycles. The names of `FETCHES` stand beside those of operations; of them
+    there is an upper end only, and DRAM is in it.
 
     >>> print(*given_latencies(["global=..900", "sfu=20", "local=..400+10n", "atomic=..450+dram"]).values(), sep=", ")
     at most 900 cycles, 20 cycles, ..400+10n, ..450+dram
 
     Raises:
-        InputError: a text of another form, no such operation, cycles out of range, or an operation given twice.
+        InputError: a text of another form, no such operation, cycles out of range, an operation given twice, or more
+            than an upper end of a fetch.
     """
     form = (
         "global=400, global=300..900 or global=..900, on a GPU also global=..400+10n, global=..400:1,900:46,"
         " global=..450+dram or global=..450+dram@0.8"
     )
     found = _parse_ranges(texts, _LATENCY, "latency", form, MAX_LATENCY)
-    if unknown := [name for name in found if name not in OPERATIONS]:
-        near = did_you_mean(unknown[0], OPERATIONS)
-        raise InputError(f"unknown operation {unknown[0]!r}{near or ';'} known: {', '.join(OPERATIONS)}")
+    known = (*OPERATIONS, *FETCHES)
+    if unknown := [name for name in found if name not in known]:
+        near = did_you_mean(unknown[0], known)
+        raise InputError(f"unknown operation {unknown[0]!r}{near or ';'} known: {', '.join(known)}")
+    for name in FETCHES.keys() & found.keys():
+        # a line that comes sooner is no other case: the bound takes the upper end, and +dram counts accesses alone
+        if found[name].least is not None or found[name].dram is not None:
+            raise InputError(
+                f"latency of {name}: give an upper end alone, which includes what DRAM takes: {name}=..900"
+            )
     return found
 
 
@@ -203,8 +213,11 @@ def _parse_steps(table: str, what: str) -> tuple[tuple[int, int], ...]:
 def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[str, TimedOperation]:
     """Return the operations of a machine by name, with the latencies that are given instead of its own.
 
+    Names of `FETCHES` are checked and left out.
+
     Raises:
-        InputError: a machine that does not time the operation, or an upper end below its lower end.
+        InputError: a machine that does not time the operation, or knows no cache of what is fetched; or an upper end
+            below its lower end.
     """
     found = {operation.name: operation for operation in machine.operations}
     # a machine file need not time sleep: its length comes from the user, its class from branches
@@ -214,6 +227,12 @@ def timed_operations(machine: Machine, given: Mapping[str, GivenRange]) -> dict[
         if latency.depends_on:
             where = "and ask about a whole launch, with --gpu and --grid" if latency.dram is not None else "with --gpu"
             raise InputError(f"latency of {name}: {latency} depends on {latency.depends_on}; say on which GPU, {where}")
+        if name in FETCHES:
+            if name not in machine.fetches:
+                raise InputError(
+                    f"machine {machine.name!r} knows no cache for {FETCHES[name]}, so {name} says nothing: leave it out"
+                )
+            continue
         if name not in found:
             has = (
                 f"it times {', '.join(row.name for row in machine.operations)}"

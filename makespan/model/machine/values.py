@@ -239,6 +239,19 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
 )
 """The operations that a machine can time. Instruction sets sort their opcodes under these names."""
 
+FETCHES: Mapping[str, str] = MappingProxyType(
+    {
+        "fetch": "the first fetch of a line of code",
+        "constant-miss": "the first fetch of a line of constants",
+    }
+)
+"""The waits for lines that no cache of the SM has yet. They are no operations, and only a user knows their length.
+
+A user names them like operations. They count where a machine knows a cache of such lines (`KnownLapses`).
+"""
+
+FETCH, CONSTANT_MISS = FETCHES
+
 SLEEP = "sleep"
 """The operation that a machine file may leave out: then the class of branches serves it."""
 
@@ -535,6 +548,14 @@ class Machine:
         if used := [f"{unit.name}+{use}" for unit in self.units for use in unit.uses]:
             found[Feature.RESOURCES] = f"resources besides the ports of classes ({', '.join(used)})"
         return found
+
+    @property
+    def fetches(self) -> tuple[str, ...]:
+        """Return those of `FETCHES` whose lines lie in a cache that this machine knows."""
+        known = self.lapses or KnownLapses()
+        return tuple(
+            name for name, cache in ((FETCH, known.code), (CONSTANT_MISS, known.constants)) if cache is not None
+        )
 
     @property
     def is_basic(self) -> bool:
