@@ -6,6 +6,7 @@ from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
 from makespan.proof.bounds.best_case import least_possible
 from makespan.proof.bounds.issue_slots import issue_slots
+from makespan.proof.bounds.lapses import lapse_proof, lapse_proofs
 from makespan.proof.bounds.pairing import pairs
 from makespan.proof.bounds.pessimistic import any_units, pessimistic
 from makespan.proof.bounds.phases import Phase, phases
@@ -20,6 +21,8 @@ __all__ = [
     "any_units",
     "closed_form",
     "issue_slots",
+    "lapse_proof",
+    "lapse_proofs",
     "least_possible",
     "pairs",
     "pessimistic",
