@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise, repeat
 from typing import Any
 
 from makespan.host.errors import InputError
 from makespan.model.instance import MAX_WARPS, Group, Instance
+from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import (
     MAX_CAPACITY,
     MAX_ISSUE_WIDTH,
@@ -14,19 +17,29 @@ from makespan.model.machine import (
     PortResource,
     SchedulerPromise,
     UnitClass,
+    UnitQueue,
     Use,
     WarpAssignment,
     class_name,
 )
 from makespan.model.machine.values import MAX_PARTITIONS, MAX_RESOURCES
-from makespan.model.program import BARRIER, MAX_PLACES, MAX_TOKENS_OF_PLACE, InstructionTiming, Program, ProgramPlace
+from makespan.model.program import (
+    BARRIER,
+    MAX_CYCLES_OF_PLACE,
+    MAX_LINES_OF_PLACE,
+    MAX_PLACES,
+    MAX_TOKENS_OF_PLACE,
+    InstructionTiming,
+    Program,
+    ProgramPlace,
+)
 from makespan.verify import fields, machine_form
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_PLACES = 2_000_000
 _LARGEST_TOKEN = 10**9
 _OF_CLASS = ("capacity", "interval", "latency")
-_OF_SOME = ("scheduler", "partitions", "assignment", "shared", "resources", "uses")
+_OF_SOME = ("scheduler", "partitions", "assignment", "shared", "resources", "uses", "queues")
 
 
 def instance(value: object) -> Instance:
@@ -92,7 +105,7 @@ def refuse_invalid() -> Iterator[None]:
 def groups(written: Sequence[object], room: ProofSteps, served: Machine) -> tuple[Group, ...]:
     """Return programs that the machine serves, each with its warps; `room` counts places."""
     room.spend(sum(map(_size, written)))
-    return tuple(_group(one, {BARRIER, *served.capacities}) for one in written)
+    return tuple(_group(one, {BARRIER, *served.capacities}, room) for one in written)
 
 
 def machine(value: object) -> Machine:
@@ -115,7 +128,23 @@ def machine(value: object) -> Machine:
         partitions=partitions,
         assignment=assignment,
         resources=resources,
+        queues=_queues(parts["queues"], names) if "queues" in said else (),
     )
+
+
+def _queues(value: object, classes: list[str]) -> tuple[UnitQueue, ...]:
+    found = list[UnitQueue]()
+    for name, queue in fields.entries(value).items():
+        listed, places, blocks = fields.items(queue, "queue", 3, 3)
+        units = tuple(fields.text(unit, "class") for unit in fields.items(listed, "classes of a queue"))
+        if type(blocks) is not bool:
+            fields.bad("a queue does not say whether it blocks")
+        found.append(UnitQueue(name, units, fields.whole(places, "places", 1, MAX_CAPACITY), blocks))
+    queued = [unit for queue in found for unit in queue.units]
+    # several queues of one class would leave open which one an instruction goes through
+    if not found or len(set(queued)) != len(queued) or not set(queued) <= set(classes):
+        fields.bad("queues are not an object of different classes")
+    return tuple(found)
 
 
 def _units(parts: dict[str, Any], names: list[str], shared: list[str]) -> tuple[UnitClass, ...]:
@@ -177,15 +206,16 @@ def _size(value: object) -> int:
     return len(program) if isinstance(program, (str, list)) else 0
 
 
-def _group(value: object, served: Set[str]) -> Group:
+def _group(value: object, served: Set[str], room: ProofSteps) -> Group:
+    some = ["lapses"] if "lapses" in fields.entries(value) else []
     if "string" in fields.entries(value):
-        parts = fields.table(value, "group", "warps", "string")
+        parts = fields.table(value, "group", "warps", "string", *some)
         string = fields.text(parts["string"], "string")
         if missing := sorted(set(string) - served):
             fields.bad(f"the machine has no units of class {', '.join(missing):.40}")
         program = Program.chain(string)  # only now: a string of a class that is not served makes no places
     else:
-        parts = fields.table(value, "group", "warps", "starts", "places", later="timings")
+        parts = fields.table(value, "group", "warps", "starts", "places", *some, later="timings")
         places = fields.items(parts["places"], "places", most=MAX_PLACES)
         timings = fields.items(parts["timings"], "timings", 0, len(places))
         if "timings" in fields.entries(value) and not timings:
@@ -194,7 +224,46 @@ def _group(value: object, served: Set[str]) -> Group:
         program = Program(tuple(map(_place, places)), starts, timings=tuple(map(_timing, timings)))
         if len(set(program.starts)) != len(program.starts):
             fields.bad(f"starts {program.starts} name a place twice")
+    if some:
+        program = replace(program, lapses=tuple(_lapses(parts["lapses"], program.end, room)))
     return Group(program, fields.whole(parts["warps"], "warps", 1, MAX_WARPS))
+
+
+def _lapses(value: object, places: int, room: ProofSteps) -> Iterator[PlaceLapses]:
+    """Yield the lapses of every place; `room` counts the lines that they need."""
+    parts = fields.table(value, "lapses", "lines", "places")
+    lines = [_line(line) for line in fields.items(parts["lines"], "lines", 0)]
+    if any(before >= after for before, after in pairwise(lines)):
+        fields.bad("lines are not in their order")
+    left, last, needed = places, None, set[int]()
+    for entry in fields.items(parts["places"], "lapses", most=places):
+        count, row = fields.items(entry, "lapses", 2, 2)
+        if row == last:
+            fields.bad("lapses: a row follows itself")
+        credit, fence, misses, chosen = fields.items(row, "lapses of a place", 4, 4)
+        numbers = [
+            fields.whole(number, "line", 0, len(lines) - 1)
+            for number in fields.items(chosen, "lines of a place", 0, MAX_LINES_OF_PLACE)
+        ]
+        found = PlaceLapses(
+            fields.whole(credit, "credit", 0, MAX_CYCLES_OF_PLACE),
+            fields.whole(fence, "fence", 0, MAX_CYCLES_OF_PLACE),
+            fields.whole(misses, "misses", 0, MAX_CYCLES_OF_PLACE),
+            tuple(lines[number] for number in numbers),
+        )
+        left, last = left - fields.whole(count, "repeat", 1, left), row
+        needed.update(numbers)
+        room.spend(count * len(numbers))
+        yield from repeat(found, count)
+    if left or needed != set(range(len(lines))):
+        fields.bad("lapses are not those of all places, or a line is needed by none")
+
+
+def _line(value: object) -> CacheLine:
+    name, window = fields.items(value, "line", 2, 2)
+    if not fields.text(name, "line").isprintable():
+        fields.bad("the name of a line has characters that cannot be printed")
+    return CacheLine(name, fields.whole(window, "window", 0, MAX_CYCLES_OF_PLACE))
 
 
 def _place(value: object) -> ProgramPlace:

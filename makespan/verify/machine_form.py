@@ -5,6 +5,7 @@ slip in it would be in the proof and in its check. Section 14 of docs/theory.md 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
@@ -86,6 +87,18 @@ def place_timings(program: Program, units: Mapping[str, UnitClass], *, longest: 
         return program.timings
     spans = {name: (unit.latency.least, unit.latency.most) for name, unit in units.items()} | {BARRIER: (0, 0)}
     return [InstructionTiming(spans[place.unit][longest], spans[place.unit]) for place in program.places]
+
+
+def has_lapses(instance: Instance) -> bool:
+    """Return whether schedulers may lapse, lines may be late, or instructions go through queues."""
+    places = chain.from_iterable(group.program.lapses for group in instance.groups)
+    return any(map(any, places)) or has_queues(instance)
+
+
+def has_queues(instance: Instance) -> bool:
+    """Return whether instructions of a class that some program uses go through a queue."""
+    queued = chain.from_iterable(queue.units for queue in instance.machine.queues)
+    return not used_units(instance).keys().isdisjoint(queued)
 
 
 def numbers_matter(machine: Machine) -> bool:

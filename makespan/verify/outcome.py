@@ -117,8 +117,13 @@ def check_best_case(proven: Interval, claimed: Interval) -> Interval:
 
 def summary(claim: BundleClaim, how: str, *, has_witness: bool = True) -> str:
     """Return a sentence on a claim that was proven again, and by what; `how` names the proof of the upper bound."""
+    executed = "the witness was executed" if has_witness else "no schedule is shorter, and none is shown"
+    return f"{worst_case(claim)}; {executed}, the upper bound proven by {how}"
+
+
+def worst_case(claim: BundleClaim) -> str:
+    """Return the claim about the worst case in words."""
     worst = cycles(claim.upper)
     if claim.lower != claim.upper:
         worst = f"at least {claim.lower} and at most {worst}"
-    executed = "the witness was executed" if has_witness else "no schedule is shorter, and none is shown"
-    return f"the worst case is {worst}; {executed}, the upper bound proven by {how}"
+    return f"the worst case is {worst}"

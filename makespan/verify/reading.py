@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby, repeat
 from typing import Any, NoReturn
 
@@ -18,9 +18,10 @@ from makespan.model.instance import MAX_CYCLES, Instance
 from makespan.model.machine import MAX_INTERVAL, MAX_LATENCY, Machine, SchedulerPromise
 from makespan.model.machine.values import MAX_RESOURCES
 from makespan.model.program import MAX_PLACES, Program
-from makespan.model.result import Status, Step
+from makespan.model.result import Status, Step, Upper
 from makespan.model.schedule import Schedule
 from makespan.verify import conditions, fields, instances, machine_form, proofs
+from makespan.verify.lapses import LapseClaim, LapseParts
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.rule import ClaimedBound
@@ -44,17 +45,25 @@ class SmClaim(BundleClaim):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A claim and its evidence, and what the result assumes; None where an older bundle says that in words."""
+    """A claim and its evidence.
 
+    Args:
+        instance: the question.
+        claim: the claim about it.
+        witness: a schedule, in which no scheduler lapses and no line is late.
+        without_lapses: the claim about the same warps without lapses; that of the question where it has none.
+        bound: the upper bound of that claim.
+        lapses: the upper bound of the question where it has lapses.
+        said: what the result assumes; None where an older bundle says that in words.
+    """
+
+    instance: Instance
     claim: SmClaim
     witness: Schedule
+    without_lapses: SmClaim
     bound: ClaimedBound
+    lapses: LapseClaim | None
     said: tuple[Assumption, ...] | None
-
-    @property
-    def instance(self) -> Instance:
-        """Return the question."""
-        return self.bound.instance
 
 
 def parse(content: bytes) -> object:
@@ -113,26 +122,28 @@ def bundle(document: object) -> Bundle:
         _check_older(parts, *fields.items(parts["phases"], "phases", 0))
     instance = instances.instance(parts["instance"])
     is_older = schema in OLDER_SCHEMAS
-    claim = _claim(parts["result"], instance, is_older=is_older)
+    claim, inner, lapses = _claims(parts["result"], instance, is_older=is_older)
+    asked = instance if lapses is None else lapses.without_lapses
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     schedule = witness(parts["witness"], instance, claim.lower)
     room = ProofSteps(MOST_COEFFICIENTS)
     try:
-        certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], instance, room)
-        weights = proofs.weights(parts["weights"], instance, room)
-        phases = proofs.phase_bounds(parts["phases"], instance, room)
-        partitions = proofs.partition_bounds(parts.get("partitions", []), instance, room)
+        certificate = None if parts["certificate"] is None else proofs.certificate(parts["certificate"], asked, room)
+        weights = proofs.weights(parts["weights"], asked, room)
+        phases = proofs.phase_bounds(parts["phases"], asked, room)
+        partitions = proofs.partition_bounds(parts.get("partitions", []), asked, room)
     except TooMuchWork:
         raise Refused(f"the evidence is too large for this checker: over {MOST_COEFFICIENTS} coefficients") from None
     if fields.text(parts["sha256"], "sha256") != digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         conditions.check(said, instance.machine, [instance])
-    is_asked = claim.best_case is not None
+    is_asked = inner.best_case is not None
     bound = ClaimedBound(
-        instance, claim.upper, claim.evidence, certificate, weights, phases, partitions, best_case=is_asked
+        asked, inner.upper, inner.evidence, certificate, weights, phases, partitions, best_case=is_asked
     )
-    return Bundle(claim, schedule, bound, said)
+    proven = None if lapses is None else replace(lapses, weights=weights)
+    return Bundle(instance, claim, schedule, inner, bound, proven, said)
 
 
 def _check_older(*parts: object) -> None:
@@ -144,21 +155,58 @@ def _check_older(*parts: object) -> None:
 # Result
 
 
-def _claim(value: object, instance: Instance, *, is_older: bool) -> SmClaim:
+_CLAIMED = ("status", "lower", "upper", "pessimistic", "best_case")
+_FOUND = ("backend", "evidence", "seconds", "interrupted", "history")
+
+
+def _claims(value: object, instance: Instance, *, is_older: bool) -> tuple[SmClaim, SmClaim, LapseClaim | None]:
+    """Return the claim about the instance, that without its lapses, and what the former adds to a bound without."""
     determined = _fields_of_instance(instance) | ({"schema": "makespan.result/1"} if is_older else {})
-    claimed = (
-        "status lower upper pessimistic best_case backend evidence seconds interrupted history assumptions versions"
+    has_lapses = machine_form.has_lapses(instance)
+    parts = ("lapses", "without_lapses") if has_lapses else ()
+    result = fields.table(value, "result", *determined, *_CLAIMED, *_FOUND, *parts, "assumptions", "versions")
+    for key, expected in determined.items():
+        if not _same(result[key], expected):
+            raise Refused(f"result: {key} does not follow from the instance")
+    check_remarks(result, is_older=is_older)
+    claim = _claim(result)
+    if not has_lapses:
+        _check_is_without_lapses(claim)
+        return claim, claim, None
+    if claim.evidence != Upper.LAPSES:
+        raise Refused(f"upper is reported by {claim.evidence}, which knows no lapses")
+    inner = _claim(fields.table(result["without_lapses"], "without_lapses", *_CLAIMED, *_FOUND))
+    _check_is_without_lapses(inner)
+    if inner.lower != claim.lower:
+        raise Refused(f"lower is {claim.lower}, but without lapses {inner.lower}, by the same witness")
+    return claim, inner, _lapses(result["lapses"], instance, claim)
+
+
+def _check_is_without_lapses(claim: SmClaim) -> None:
+    if claim.evidence == Upper.LAPSES:
+        raise Refused("upper is reported by lapses, but there are none")
+
+
+def _lapses(value: object, instance: Instance, claim: SmClaim) -> LapseClaim:
+    said = fields.table(value, "lapses", *LapseParts._fields)
+    base = fields.table(said["base"], "base", "upper", "evidence")
+    parts = LapseParts(
+        fields.whole(base["upper"], "upper", 1),
+        *(fields.whole(said[name], name) for name in LapseParts._fields[1:]),
     )
-    result = fields.table(value, "result", *determined, *claimed.split())
+    if sum(parts) != claim.upper:
+        raise Refused(f"upper {claim.upper} reported by lapses, which add up to {sum(parts)}")
+    return LapseClaim(instance, parts, proofs.name_of_proof(base["evidence"]), claim.pessimistic)
+
+
+def _claim(result: dict[str, Any]) -> SmClaim:
     lower, upper = (fields.whole(result[side], side, 1) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
-    status = str(Status.EXACT if lower == upper else Status.BOUNDED)
-    for key, expected in {**determined, "status": status}.items():
-        if not _same(result[key], expected):
-            raise Refused(f"result: {key} does not follow from the instance and the bounds")
-    check_remarks(result, is_older=is_older)
+    if not _same(result["status"], str(Status.EXACT if lower == upper else Status.BOUNDED)):
+        raise Refused("result: status does not follow from the instance and the bounds")
     fields.text(result["backend"], "backend")
+    _check_course(result)
     evidence = fields.table(result["evidence"], "evidence", "lower", "upper")
     if fields.text(evidence["lower"], "evidence") != "witness":
         raise Refused(f"unknown evidence: {evidence['lower']!r:.40}")
@@ -210,6 +258,8 @@ def _of_multiprocessor(machine: Machine) -> dict[str, object]:
         said = {"partitions": machine.partitions, "assignment": str(machine.assignment)}
     if shared := [ports.name for ports in machine.ports if ports.shared]:
         said["shared"] = shared
+    if machine.queues:
+        said["queues"] = {queue.name: [list(queue.units), queue.places, queue.blocks] for queue in machine.queues}
     if machine.resources:
         said["resources"] = {resource.name: resource.capacity for resource in machine.resources}
     users = [unit for unit in machine.units if unit.uses]
@@ -229,11 +279,15 @@ def _same(value: object, expected: object) -> bool:
     return value == expected
 
 
-def check_remarks(result: dict[str, Any], *, is_older: bool) -> None:
-    """Refuse remarks of the wrong type; what they say, such as seconds, is no claim (`outcome.UNCHECKED`)."""
+def _check_course(result: dict[str, Any]) -> None:
     _duration(result["seconds"])
     if type(result["interrupted"]) is not bool:
         fields.bad("interrupted is neither true nor false")
+
+
+def check_remarks(result: dict[str, Any], *, is_older: bool) -> None:
+    """Refuse remarks of the wrong type; what they say, such as seconds, is no claim (`outcome.UNCHECKED`)."""
+    _check_course(result)
     for note in fields.items(result["assumptions"], "assumptions", 0) if is_older else ():
         fields.text(note, "assumption")
     for version in fields.table(result["versions"], "versions", "makespan", "python").values():

@@ -11,6 +11,7 @@ from typing import NamedTuple, NoReturn
 from makespan.model.certificate import Certificate, Weights
 from makespan.model.instance import Instance
 from makespan.model.result import Upper, UpperBound
+from makespan.verify.machine_form import has_lapses
 from makespan.verify.refusal import ProofBudget, Refused
 
 MOST_STATES = 1_000_000
@@ -33,6 +34,9 @@ class Extremes(NamedTuple):
 class ClaimedBound:
     """An upper bound of one instance as a bundle claims it, and everything that is given to prove it.
 
+    There is none of an instance with lapses, late lines or queues, because no rule of the table knows them. `lapses`
+    adds what they cost to a bound without them.
+
     Args:
         instance: the question.
         upper: the bound, in cycles.
@@ -44,6 +48,9 @@ class ClaimedBound:
         best_case: whether the shortest schedule matters, too.
         most_states: the number of states that may be enumerated.
         effort: the work that all rules may take together.
+
+    Raises:
+        Refused: the instance has lapses.
     """
 
     instance: Instance
@@ -56,6 +63,11 @@ class ClaimedBound:
     best_case: bool = False
     most_states: int = MOST_STATES
     effort: ProofBudget = field(default_factory=lambda: ProofBudget(1))
+
+    def __post_init__(self) -> None:
+        # every rule takes such a claim, so none can be applied to schedulers that may idle
+        if has_lapses(self.instance):
+            raise Refused("no rule but that of lapses knows lapses of schedulers, late lines and queues")
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,11 @@ from itertools import pairwise
 from typing import TypeVar
 
 from makespan.host.errors import BrokenPromiseError
-from makespan.verify import gpu_reading, gpu_witness, instances, reading, theorem_g
+from makespan.model.result import Upper
+from makespan.verify import gpu_reading, gpu_witness, instances, lapses, reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu
+from makespan.verify.machine_form import has_lapses
 from makespan.verify.outcome import (
     UNCHECKED,
     UNCHECKED_OF_GPU,
@@ -20,6 +22,7 @@ from makespan.verify.outcome import (
     check_best_case,
     summary,
     within,
+    worst_case,
 )
 from makespan.verify.pessimistic import pessimistic as pessimistic_bound
 from makespan.verify.proving import RULES, UpperBoundProver
@@ -77,8 +80,31 @@ def execute(instance: object, witness: object, cycles: int) -> None:
 
 
 def _verdict(bundle: Bundle, most_states: int) -> Verdict:
-    instance, claim = bundle.instance, bundle.claim
-    prover = UpperBoundProver(replace(bundle.bound, most_states=most_states, effort=ProofBudget(MOST_PROOFS)))
+    effort = ProofBudget(MOST_PROOFS)
+    inner = _verdict_without_lapses(bundle, most_states, effort)
+    if bundle.lapses is None:
+        return inner
+    claim, upper = bundle.claim, lapses.prove(bundle.lapses, effort)
+    _check_history(claim)
+    gaps = [f"without lapses {inner.reason}"] * (inner.outcome is Outcome.UNPROVEN) + _upper_gaps(claim, upper)
+    # a schedule without lapses is one of the machine with them, and no schedule of either falls short of these cycles
+    shortest = least_makespan(bundle.bound.instance), inner.best_case[1] if inner.best_case else claim.lower
+    best_case = None if claim.best_case is None else check_best_case(shortest, claim.best_case)
+    gaps += best_case_gaps(best_case, claim.best_case)
+    how = f"{RULES[Upper(bundle.lapses.evidence)].words} and what lapses add to it"
+    proven = f"{worst_case(claim)}, proven by {how}; without lapses {inner.reason}"
+    outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+    return Verdict(outcome, "; ".join(gaps) or proven, claim, inner.lower, ((Upper.LAPSES, upper),), best_case)
+
+
+def _upper_gaps(claim: BundleClaim, upper: int) -> list[str]:
+    return [f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"] * (upper > claim.upper)
+
+
+def _verdict_without_lapses(bundle: Bundle, most_states: int, effort: ProofBudget) -> Verdict:
+    """Return the verdict on the claim about the same warps on schedulers that never lapse."""
+    instance, claim = bundle.bound.instance, bundle.without_lapses
+    prover = UpperBoundProver(replace(bundle.bound, most_states=most_states, effort=effort))
     lower = replay(instance, bundle.witness)  # cheap claims first
     pessimistic = pessimistic_bound(instance)
     # a real multiprocessor's may be larger: it is the same theorem, with a choice of prices
@@ -90,8 +116,7 @@ def _verdict(bundle: Bundle, most_states: int) -> Verdict:
     if upper < lower:  # a schedule that occurs refutes a proof: one of the two is wrong, and both are ours
         raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
     _check_history(claim)
-    unproven = f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"
-    gaps = [unproven] * (upper > claim.upper) + best_case_gaps(best_case, claim.best_case)
+    gaps = _upper_gaps(claim, upper) + best_case_gaps(best_case, claim.best_case)
     reason = "; ".join(gaps) or summary(claim, RULES[_best_proof(prover.uppers, claim)].words)
     outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
     return Verdict(outcome, reason, claim, lower, tuple(prover.uppers.items()), best_case)
@@ -125,6 +150,8 @@ def _check_history(claim: SmClaim) -> None:
 
 def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
     gpu, claim = bundle.gpu, bundle.claim
+    if any(has_lapses(gpu_reading.of_block(gpu, grid)) for grid in gpu.grids):
+        raise Refused("this checker knows no lapses of schedulers, late lines and queues on a whole GPU")
     lower = least_makespan_of_gpu(gpu) if bundle.witness is None else gpu_witness.replay(gpu, bundle.witness)
     if bundle.witness is not None and lower != claim.lower:
         raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
@@ -134,7 +161,7 @@ def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
     if (upper := min(uppers.values())) < lower:
         raise BrokenPromiseError(f"an upper bound of {upper} cycles, and a schedule of {lower}")
     gaps = [f"lower {claim.lower} reported without a witness, re-proved only to {lower}"] * (lower < claim.lower)
-    gaps += [f"upper {claim.upper} reported by {claim.evidence}, re-proved only to {upper}"] * (upper > claim.upper)
+    gaps += _upper_gaps(claim, upper)
     known = upper if bundle.witness is None else lower
     shortest = known if bundle.shortest is None else min(known, gpu_witness.replay(gpu, bundle.shortest))
     claimed = claim.best_case

@@ -760,6 +760,7 @@ def test_the_checker_imports_only_the_values_and_the_standard_library() -> None:
         "feature",
         "gpu",
         "instance",
+        "lapses",
         "machine",
         "program",
         "result",

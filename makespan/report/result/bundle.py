@@ -15,6 +15,7 @@ from makespan.host.errors import InputError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.model.certificate import Certificate, Potential, Weights
 from makespan.model.instance import Instance
+from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import Machine
 from makespan.model.program import Program
 from makespan.model.result import Result, UpperBound
@@ -27,16 +28,22 @@ LEAST_PROGRESSION = 4
 
 
 def result_bundle(result: Result) -> dict[str, Any]:
-    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON."""
+    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON.
+
+    Of an instance with lapses the evidence is that of the result without them, which the bound with them rests on.
+    """
+    proven = result.without_lapses or result
+    # the bound with lapses may rest on weights of pairs though the one without them has other evidence
+    weights = dict.fromkeys((*proven.weights, *(result.lapses.base.weights if result.lapses else ())))
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": instance_data(result.instance),
         "result": claim_document(replace(result, best_case_seconds=None)),  # nothing that anybody could check
         "witness": _witness(result.instance, result.witness),
-        "certificate": None if result.certificate is None else _certificate(result.certificate),
-        "weights": [weights_document(item) for item in result.weights],
-        "phases": [piece_document(phase) for phase in result.phases],
-        **({"partitions": [piece_document(partition) for partition in result.partitions]} if result.partitions else {}),
+        "certificate": None if proven.certificate is None else _certificate(proven.certificate),
+        "weights": [weights_document(item) for item in weights],
+        "phases": [piece_document(phase) for phase in proven.phases],
+        **({"partitions": [piece_document(partition) for partition in proven.partitions]} if proven.partitions else {}),
     }
     return {**content, "sha256": hashlib.sha256(canonical_json(content)).hexdigest()}
 
@@ -100,12 +107,25 @@ def named_machine_document(machine: Machine) -> dict[str, Any]:
 def group_document(program: Program, warps: int) -> dict[str, Any]:
     """Return a number of warps of a program as plain data."""
     letters = program.letters
+    lapses = {"lapses": lapses_document(program.lapses)} if program.lapses else {}
     if letters is not None:
-        return {"warps": warps, "string": letters}
+        return {"warps": warps, "string": letters, **lapses}
     places = [[place.unit, list(place.successors)] for place in program.places]
     timed = [[at.stall, list(at.latency), list(at.sets), list(at.awaits)] for at in program.timings]
     timings = {"timings": timed} if timed else {}
-    return {"warps": warps, "starts": list(program.starts), "places": places, **timings}
+    return {"warps": warps, "starts": list(program.starts), "places": places, **timings, **lapses}
+
+
+def lapses_document(lapses: Sequence[PlaceLapses]) -> dict[str, Any]:
+    """Return the lapses of the places of a program as plain data, with a table of the lines that they need.
+
+    >>> lapses_document([PlaceLapses(credit=2), PlaceLapses(lines=(CacheLine("code 0", 86),))])
+    {'lines': [['code 0', 86]], 'places': [[1, [2, 0, 0, []]], [1, [0, 0, 0, [0]]]]}
+    """
+    lines: list[CacheLine] = sorted({line for place in lapses for line in place.lines})
+    number = {line: n for n, line in enumerate(lines)}
+    rows = ((place.credit, place.fence, place.misses, [number[line] for line in place.lines]) for place in lapses)
+    return {"lines": [list(line) for line in lines], "places": run_lengths(list(rows))}
 
 
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:

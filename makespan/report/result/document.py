@@ -5,9 +5,10 @@ from itertools import groupby
 from typing import Any
 
 from makespan.model.deadline import Deadline
+from makespan.model.feature import LAPSES
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise
-from makespan.model.result import Bounds, Result
+from makespan.model.result import Bounds, LapseProof, Result
 from makespan.proof.bounds import any_units
 from makespan.version import versions
 
@@ -29,11 +30,7 @@ def claim_document(result: Result) -> dict[str, Any]:
     instance, shortest = result.instance, result.best_case_seconds
     return {
         "schema": SCHEMA,
-        "status": str(result.status),
-        "lower": result.bounds.lower,
-        "upper": result.bounds.upper,
-        "pessimistic": result.pessimistic,
-        "best_case": _bounds_value(result.best_case),
+        **_numbers(result),
         "warps": instance.warps,
         "blocks": instance.blocks,
         **machine_document(instance.machine),
@@ -43,15 +40,55 @@ def claim_document(result: Result) -> dict[str, Any]:
             {"program": group.program.letters or str(group.program), "warps": group.warps} for group in instance.groups
         ],
         **order_document(instance.effective_order),
-        "backend": result.backend,
-        "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
-        "seconds": round(result.seconds, 6),
+        **_origin(result),
         **({} if shortest is None else {"best_case_seconds": round(shortest, 6)}),
-        "interrupted": result.interrupted,
-        "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
+        **_course(result),
+        **_lapses_document(result),
         "assumptions": [note.document for note in result.assumptions],
         "versions": versions(),
     }
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    return {
+        "status": str(result.status),
+        "lower": result.bounds.lower,
+        "upper": result.bounds.upper,
+        "pessimistic": result.pessimistic,
+        "best_case": _bounds_value(result.best_case),
+    }
+
+
+def _origin(result: Result) -> dict[str, Any]:
+    return {
+        "backend": result.backend,
+        "evidence": {"lower": "witness", "upper": str(result.upper_evidence)},
+        "seconds": round(result.seconds, 6),
+    }
+
+
+def _course(result: Result) -> dict[str, Any]:
+    return {
+        "interrupted": result.interrupted,
+        "history": [{**step._asdict(), "evidence": str(step.evidence)} for step in result.history],
+    }
+
+
+def _lapses_document(result: Result) -> dict[str, Any]:
+    """Return what lapses add to a bound, and the claim about the same warps without them; empty if there are none."""
+    if result.lapses is None or result.without_lapses is None:
+        return {}
+    inner = result.without_lapses
+    return {
+        "lapses": lapse_proof_document(result.lapses),
+        "without_lapses": {**_numbers(inner), **_origin(inner), **_course(inner)},
+    }
+
+
+def lapse_proof_document(proof: LapseProof) -> dict[str, Any]:
+    """Return the parts of a bound with lapses as plain data, without the weights of pairs."""
+    base = {"upper": proof.base.upper, "evidence": str(proof.base.evidence)}
+    return {"base": base, "credits": proof.credits, "windows": proof.windows, "misses": proof.misses}
 
 
 def order_document(order: Iterable[int]) -> dict[str, Any]:
@@ -67,9 +104,9 @@ def order_document(order: Iterable[int]) -> dict[str, Any]:
 def bound_of_any_units(instance: Instance) -> int | None:
     """Return the bound `any_units` if it says more than the pessimistic bound, else None.
 
-    It says more if a class has an interval. It says nothing about real multiprocessors.
+    It says more if a class has an interval. It says nothing about real multiprocessors, lapses and queues.
     """
-    if instance.is_multiprocessor:
+    if instance.is_multiprocessor or instance.features.keys() & LAPSES:
         return None
     return any_units(instance) if any(unit.interval > 1 for unit in instance.machine.units) else None
 
@@ -98,7 +135,7 @@ def machine_document(machine: Machine) -> dict[str, Any]:
 
 
 def _multiprocessor_document(machine: Machine) -> dict[str, Any]:
-    """Return partitions with what they share, and resources with the classes that use them, as far as there are any."""
+    """Return partitions with what they share, resources with the classes that use them, and queues, if any."""
     parts = {"partitions": machine.partitions, "assignment": str(machine.assignment)} if machine.partitions > 1 else {}
     found: dict[str, dict[str, Any] | list[str]] = {
         "shared": [ports.name for ports in machine.ports if ports.shared],
@@ -108,6 +145,7 @@ def _multiprocessor_document(machine: Machine) -> dict[str, Any]:
             for unit in machine.units
             if unit.uses
         },
+        "queues": {queue.name: [list(queue.units), queue.places, queue.blocks] for queue in machine.queues},
     }
     return parts | {key: value for key, value in found.items() if value}
 
