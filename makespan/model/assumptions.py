@@ -33,6 +33,7 @@ class AssumptionKind(StrEnum):
     OWN_LATENCIES = "own-latencies"
     ANY_LATENCY = "any-latency"
     BARRIERS = "barriers"
+    LAPSES = "lapses"
     # what a machine file leaves open, and what a user says of a machine
     CAVEAT = "caveat"
     UNTIMED = "untimed"
@@ -142,12 +143,13 @@ def execution(*, start_together: bool) -> Assumption:
     )
 
 
-def scheduler(*, is_fair: bool, is_basic: bool) -> Assumption:
-    """Return the promise of the scheduler."""
+def scheduler(*, is_fair: bool, is_basic: bool, lapses: bool = False) -> Assumption:
+    """Return the promise of the scheduler; `lapses` says whether it may issue nothing now and then."""
     promise = " and fair (no warp goes before one that was ready and issued earlier)" * is_fair
     issues = " in every class" if is_basic else ": it issues whenever a warp is ready, a port free and a slot left"
     kind = AssumptionKind.FAIR if is_fair else AssumptionKind.WORK_CONSERVING
-    return Assumption(kind, f"the scheduler is work-conserving{promise}{issues}")
+    but = ", but for its lapses" * lapses
+    return Assumption(kind, f"the scheduler is work-conserving{promise}{issues}{but}")
 
 
 def resources(named: str, held: str) -> Assumption:
@@ -198,6 +200,15 @@ def barriers(blocks: int | None) -> Assumption:
     where = {None: "", 1: "all warps are in one block; "}.get(blocks, f"the warps are in {blocks} blocks; ")
     waits = "at a barrier a warp waits for the others of its block, those that have ended aside"
     return Assumption(AssumptionKind.BARRIERS, f"{where}{waits}, and to pass it takes no time")
+
+
+def known_sm() -> Assumption:
+    """Return the assumption that an SM keeps warps from issuing for the reasons that are known, and for no other."""
+    text = (
+        "schedulers issue nothing in some cycles, lines of code and constants are late, and accesses queue, for as long"
+        " as is known of the instructions; nothing else keeps a warp that is ready from issuing"
+    )
+    return Assumption(AssumptionKind.LAPSES, text)
 
 
 # What a machine file leaves open, and what a user says of a machine

@@ -136,6 +136,9 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
         "|room and takes as given",
     ),
     VerdictCondition(
+        (AssumptionKind.LAPSES,), "on the SM as it is known", "instructions make schedulers lapse, or wait for lines"
+    ),
+    VerdictCondition(
         (AssumptionKind.LATENCY, AssumptionKind.INTERVAL),
         "if {}",
         "`--hold` and `--latency`",

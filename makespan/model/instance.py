@@ -260,7 +260,8 @@ class Instance:
             kind=AssumptionKind.MACHINE if untimed else self._latencies_of_nobody(own),
         )
         yield assumptions.execution(start_together=start_together)
-        yield assumptions.scheduler(is_fair=machine.scheduler is SchedulerPromise.FAIR, is_basic=machine.is_basic)
+        is_fair, lapses = machine.scheduler is SchedulerPromise.FAIR, bool(self.features.keys() & LAPSES)
+        yield assumptions.scheduler(is_fair=is_fair, is_basic=machine.is_basic, lapses=lapses)
         yield from (note for note in machine.caveats if note.kind is AssumptionKind.CAVEAT)
         if untimed:
             yield assumptions.untimed_classes(machine.name, untimed)
@@ -280,6 +281,8 @@ class Instance:
             yield assumptions.any_latency()
         if self.has_barriers:
             yield assumptions.barriers(self.blocks if start_together else None)
+        if lapses:
+            yield assumptions.known_sm()
 
     def _latencies_of_nobody(self, own: str) -> AssumptionKind:
         if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):

@@ -89,17 +89,35 @@ class Bounds:
         least, most = (100 * (bound - value) / value for value in (self.upper, self.lower))
         return least, most
 
-    def verdict(self, conditions: Iterable[str], *, of: str = "", interrupted: bool = False) -> str:
+    def verdict(
+        self,
+        conditions: Iterable[str],
+        *,
+        of: str = "",
+        interrupted: bool = False,
+        without_lapses: "Bounds | None" = None,
+    ) -> str:
         """Return what is proven of a worst case, as one line: the number, whether it is exact, and the conditions.
+
+        Args:
+            conditions: the conditions under which the number holds.
+            of: the subject of the worst case, if it needs one.
+            interrupted: whether the user stopped the solve.
+            without_lapses: what is proven of the same warps without lapses, late lines and queues. None means that
+                there are none of them.
 
         >>> Bounds(40, 50).verdict(["for this path only"], of="2 blocks on 1 SM")
         'bounded for this path only: the worst case of 2 blocks on 1 SM is at least 40 and at most 50 cycles'
+        >>> Bounds(40, 50).verdict([], without_lapses=Bounds(40, 40))
+        'bounded: the worst case is at least 40 and at most 50 cycles; without lapses it is exactly 40'
         """
         worst = cycle_words(self.upper)
         if self.status is Status.BOUNDED:
             worst = f"at least {self.lower} and at most {worst}"
-        stopped = " (interrupted)" * interrupted
-        return f"{self.status}{scope_words(conditions)}: the worst case{of and f' of {of}'} is {worst}{stopped}"
+        said = f"{self.status}{scope_words(conditions)}: the worst case{of and f' of {of}'} is {worst}"
+        if (plain := without_lapses) is not None:
+            said += f"; without lapses it is {'exactly' if plain.status is Status.EXACT else 'at most'} {plain.upper}"
+        return said + " (interrupted)" * interrupted
 
     def __and__(self, other: "Bounds") -> "Bounds":
         """Keep what both prove; two proofs that contradict each other raise `BrokenPromiseError`."""
@@ -158,7 +176,7 @@ class Result:
         bounds: proven interval of the worst case.
         witness: a work-conserving schedule of `bounds.lower` cycles; replayed before it got here.
         upper_evidence: what proves `bounds.upper`.
-        pessimistic: the bound M^L + M^C, for comparison.
+        pessimistic: the bound M^L + M^C, for comparison, with what lapses add to it.
         best_case: proven interval of the shortest work-conserving schedule; None when not asked for.
         backend: the engine that was asked for or, with `auto`, the one that closed the gap.
         seconds: wall-clock time of the worst case, without that to load or compile what the engines consist of.
@@ -172,7 +190,8 @@ class Result:
         partitions: what is proven of each partition, different ones once, where they share nothing, see
             `makespan.proof.bounds.partitions`; the largest proves `bounds.upper` where `upper_evidence` is
             `partitions`.
-        history: how the interval became smaller; the last step is the final one.
+        history: how the interval became smaller; the last step is the final one. With lapses the upper end is known
+            from the beginning, and the lower ends are those of the steps without them.
         best_case_seconds: wall-clock time of the best case, which is not in `seconds`; None when not asked for.
         lapses: how lapses, late lines and queues are counted in `bounds.upper`; they prove it where `upper_evidence` is
             `lapses`. None for an instance that has none of them.
@@ -209,7 +228,8 @@ class Result:
 
     def __str__(self) -> str:
         """Return the verdict, one line: the number, whether it is exact, and under which conditions."""
-        return self.bounds.verdict(self.caveats, interrupted=self.interrupted)
+        plain = None if self.without_lapses is None else self.without_lapses.bounds
+        return self.bounds.verdict(self.caveats, interrupted=self.interrupted, without_lapses=plain)
 
     @property
     def status(self) -> Status:
@@ -227,7 +247,8 @@ class Result:
 
         An equal number proves as much, whichever theorem came first. A sharper one leans on every rule of the machine.
         """
-        # an upper bound no smaller than the pessimistic one follows from it, so it inherits its robustness
+        # an upper bound no smaller than the pessimistic one follows from it, so it inherits its robustness; what
+        # lapses add to that one is an upper end, too, and counts warps that are withheld however they run
         return robust_anomalies(self.instance) if self.bounds.upper >= self.pessimistic else ()
 
     @property

@@ -49,8 +49,9 @@ def pessimistic_name(machine: Machine, *, runs_ahead: bool = False) -> str:
     return PAPERS_NAME if set(machine.capacities) == {"C", "L"} else "pessimistic bound"
 
 
-def pessimistic_meaning(name: str) -> str:
-    """Return the terms that the bound of this name adds up, as a phrase."""
-    return (
-        "one warp alone, and what keeps it waiting" if name == ALONE_NAME else "what each class needs alone, added up"
-    )
+def pessimistic_meaning(name: str, *, lapses: bool = False) -> str:
+    """Return the terms that the bound of this name adds up, as a phrase; `lapses` says whether they are added, too."""
+    terms = "one warp alone, and what keeps it waiting"
+    if name != ALONE_NAME:
+        terms = "what each class needs alone, added up"
+    return terms + ", and lapses" * lapses

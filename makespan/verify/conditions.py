@@ -1,8 +1,9 @@
 """The conditions under which a number holds: those that follow from the instance, and those that a bundle states.
 
 A bundle states the assumptions of its result as values. Those that the instance decides are checked here, by rules of
-this checker: what its scheduler promises, to which partition a warp belongs, and whether anybody states latencies. All
-others are the word of the bundle, which cannot be checked; each can only be about what its kind can be about.
+this checker: what its scheduler promises, to which partition a warp belongs, whether schedulers lapse, and whether
+anybody states latencies. All others are the word of the bundle, which cannot be checked; each can only be about what
+its kind can be about.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ LATENCIES = frozenset(
 )
 """The kinds that say who states latencies; one of them stands in every result."""
 _PROMISES = frozenset({AssumptionKind.FAIR, AssumptionKind.MODULO})
-_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | _PROMISES  # by the instance
+_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | _PROMISES | {AssumptionKind.LAPSES}  # by the instance
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:
@@ -66,7 +67,10 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
         raise Refused("assumptions: what the scheduler promises does not follow from the instance")
     if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
-    _check_latencies(notes, machine, tuple(instances))
+    asked = tuple(instances)
+    if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(_has_lapses, asked)):
+        raise Refused("assumptions: what is said of lapses does not follow from the instance")
+    _check_latencies(notes, machine, asked)
 
 
 def _check_latencies(notes: Sequence[Assumption], machine: Machine, several: Sequence[Instance]) -> None:
@@ -106,6 +110,13 @@ def _promises(machine: Machine) -> set[tuple[AssumptionKind, tuple[str, ...]]]:
     if machine.partitions > 1 and machine.assignment is WarpAssignment.MODULO:
         found.add((AssumptionKind.MODULO, (str(machine.partitions),)))
     return found
+
+
+def _has_lapses(instance: Instance) -> bool:
+    """Return whether a scheduler may issue nothing, a line may be late, or an access may queue."""
+    used = set().union(*(group.program.units for group in instance.groups))
+    queues = any(used & set(queue.units) for queue in instance.machine.queues)
+    return queues or any(any(map(any, group.program.lapses)) for group in instance.groups)
 
 
 def _latencies(instance: Instance) -> AssumptionKind:

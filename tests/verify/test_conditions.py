@@ -1,10 +1,14 @@
 """Conditions of a result that its instance decides, and that nothing else in the result may change."""
 
+from dataclasses import replace
+
 import pytest
 
 from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.instance import Group, Instance
-from makespan.model.machine import PAPER
+from makespan.model.lapses import PlaceLapses
+from makespan.model.machine import PAPER, UnitQueue
+from makespan.model.program import Program
 from makespan.model.strings import parse_string
 from makespan.verify import conditions
 from makespan.verify.refusal import Refused
@@ -17,3 +21,19 @@ def test_latencies_that_a_string_states_are_not_those_of_its_machine() -> None:
     )
     with pytest.raises(Refused, match="what is said of latencies does not follow"):
         conditions.check([Assumption(AssumptionKind.MACHINE, "latencies are those of the machine")], PAPER, [instance])
+
+
+def test_a_result_says_whether_schedulers_lapse() -> None:
+    program = Program.chain("CL")
+    lapsing = Instance.of(program.lapsing((PlaceLapses(), PlaceLapses(misses=1))), 2)
+    queued = Instance.of(program, 2, replace(PAPER, queues=(UnitQueue("memory", ("L",), 4, blocks=True),)))
+    for instance in (lapsing, queued):
+        notes = instance.assumptions
+        conditions.check(notes, instance.machine, [instance])
+        assert conditions.of_instance(notes)[0] == "on the SM as it is known"
+        with pytest.raises(Refused, match="what is said of lapses does not follow"):
+            conditions.check(
+                [note for note in notes if note.kind is not AssumptionKind.LAPSES], instance.machine, [instance]
+            )
+        with pytest.raises(Refused, match="what is said of lapses does not follow"):
+            conditions.check(notes, PAPER, [Instance.of(program.lapsing((PlaceLapses(),) * 2), 2)])

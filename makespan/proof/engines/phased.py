@@ -4,23 +4,28 @@ Both are passes of one form: an instance is cut into parts, each different part 
 the parts, and their schedules, become those of the whole. Phases between barriers follow one another, so their worst
 cases add up (docs/theory.md, 7, propositions P and P'). Partitions that share nothing run side by side, so the slowest
 decides (docs/theory.md, 8, proposition Q).
+
+With lapses no engine knows the worst case. The schedules that they find without lapses are schedules with them, too,
+and the upper bound is a sum (docs/theory.md, 17).
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain
 from typing import Protocol, TypeVar
 
 from makespan.host.errors import BrokenPromiseError, InputError
+from makespan.model.feature import LAPSES
 from makespan.model.instance import Instance
 from makespan.model.lowered import HeldUses, LoweredMachine
 from makespan.model.machine.values import shown
 from makespan.model.program import BARRIER, Program
-from makespan.model.result import Bounds, Result, Status, Step, Upper, UpperBound
+from makespan.model.result import Bounds, LapseProof, Result, Status, Step, Upper, UpperBound
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import replay
-from makespan.proof.bounds import Phase, closed_form, pessimistic, phases, tightest
+from makespan.proof.bounds import Phase, closed_form, lapse_proofs, least_possible, pessimistic, phases, tightest
 from makespan.proof.bounds.partitions import PartitionContent, Partitions, WarpSpread, partitions
 from makespan.proof.engines import portfolio
 from makespan.proof.engines.backends import AUTO, BACKENDS, CERTIFICATES
@@ -67,6 +72,11 @@ def solve(
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     budget = limits or Limits()
+    solve_instance = _with_lapses if instance.features.keys() & LAPSES else _without_lapses
+    return solve_instance(instance, backend, best_case, budget)
+
+
+def _without_lapses(instance: Instance, backend: str, best_case: bool, budget: Limits) -> Result:
     # phases first: each is a question without barriers, which all engines know
     cut = phases(instance) if instance.has_barriers else None
     if cut is None:
@@ -157,6 +167,54 @@ def _result(
         best_case_seconds=None if best_case is None else best_case_seconds,
         history=(Step(round(seconds, 6), engines, witness.makespan, upper, evidence),),
     )
+
+
+# --- lapses ---------------------------------------------------------------------------------------------------
+
+
+def _with_lapses(instance: Instance, backend: str, best_case: bool, budget: Limits) -> Result:
+    """Return the longest schedule that is found without lapses, and the upper bound that holds with them.
+
+    No engine has to know the instance, so `backend` is asked about the same warps without lapses.
+    """
+    proofs = lapse_proofs(instance)  # refuses what no theorem knows before any time is spent
+    proof = min(proofs, key=lambda each: each.upper)
+    told = budget.improved
+    budget.improved = lambda step: told(_with_upper(step, proof))
+    try:
+        found = _without_lapses(instance.without_lapses, backend, best_case, budget)
+    finally:
+        budget.improved = told
+    # a step that only lowers the upper bound without lapses says nothing about the one with them
+    steps = {step.lower: _with_upper(step, proof) for step in reversed(found.history)}
+    return replace(
+        found,
+        instance=instance,
+        bounds=Bounds(found.bounds.lower, proof.upper),
+        upper_evidence=Upper.LAPSES,
+        pessimistic=proofs[0].upper,
+        best_case=None if found.best_case is None else _best_case_with_lapses(found.instance, found.best_case),
+        assumptions=instance.assumptions,
+        certificate=None,
+        weights=(),
+        phases=(),
+        partitions=(),
+        history=tuple(reversed(steps.values())),
+        lapses=proof,
+        without_lapses=found,
+    )
+
+
+def _with_upper(step: Step, proof: LapseProof) -> Step:
+    return step._replace(upper=proof.upper, evidence=Upper.LAPSES)
+
+
+def _best_case_with_lapses(asked: Instance, best_case: Bounds) -> Bounds:
+    """Return the best case with lapses from that without them.
+
+    Warps may end earlier if a scheduler lapses than under each work-conserving one, but not before their work is done.
+    """
+    return Bounds(least_possible(asked), best_case.upper)  # no step of this bound lets a warp issue as soon as it can
 
 
 # --- phases ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from makespan.model.deadline import Deadline, DeadlineOutcome
-from makespan.model.result import Anomaly, Bounds, Result, Status, robust_anomalies
+from makespan.model.result import Anomaly, Bounds, LapseProof, Result, Status, Upper, robust_anomalies
 from makespan.model.wording import PAPERS_NAME, cycle_words, pessimistic_meaning, pessimistic_name, scope_words
 from makespan.report.lines import WIDTH, assumption_lines, number_lines, wrap_line
 from makespan.report.result.document import bound_of_any_units
@@ -36,6 +36,8 @@ def picture_subtitle(result: Result) -> str:
     if result.status is Status.EXACT:
         return subject_line(result)
     lower, upper = cycle_words(result.bounds.lower), result.bounds.upper
+    if result.lapses is not None:
+        return f"a schedule without lapses of {lower}; at most {upper} are proven with them: {subject_line(result)}"
     return f"a schedule of {lower}; at most {upper} are proven: {subject_line(result)}"
 
 
@@ -58,14 +60,34 @@ def result_report(result: Result, remarks: Iterable[str] = (), *, width: int = W
 def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     """Yield the bounds of the worst case: name, cycles, and evidence."""
     name = pessimistic_name(result.instance.machine, runs_ahead=result.instance.runs_ahead)
-    what = "pessimistic: " if name == PAPERS_NAME else ""
-    yield "at least", str(result.bounds.lower), "a schedule that takes so long, replayed"
-    yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
-    yield name, str(result.pessimistic), f"{what}{pessimistic_meaning(name)}; {excess_words(result)}"
+    what, lapses = "pessimistic: " if name == PAPERS_NAME else "", result.lapses
+    plain = " without lapses" * (lapses is not None)
+    yield "at least", str(result.bounds.lower), f"a schedule{plain} that takes so long, replayed"
+    if lapses is None:
+        yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
+    else:
+        yield "at most", str(result.bounds.upper), "proven by the sum of these:"
+        for part, cycles, why in lapse_rows(lapses):
+            yield part, str(cycles), why
+    if (without := result.without_lapses) is not None:
+        yield "without lapses", interval_text(without.bounds), f"proven by {without.upper_evidence}"
+    meaning = pessimistic_meaning(name, lapses=lapses is not None)
+    yield name, str(result.pessimistic), f"{what}{meaning}; {excess_words(result)}"
     for name, value, why in robust_rows(result):
         yield name, str(value), why
     if result.best_case is not None:
-        yield "best case", interval_text(result.best_case), "the shortest work-conserving schedule"
+        kind = "work-conserving schedule" if lapses is None else "schedule, with lapses or without"
+        yield "best case", interval_text(result.best_case), f"the shortest {kind}"
+
+
+def lapse_rows(lapses: LapseProof) -> Iterator[tuple[str, int, str]]:
+    """Yield the parts of an upper bound that holds with lapses: name, cycles, and what they are."""
+    theorem = lapses.base.evidence.removeprefix("theorem-").upper()
+    name = f"theorem {theorem}" if lapses.base.evidence != Upper.PESSIMISTIC else "theorem 1'"
+    yield name, lapses.base.upper, "without lapses; it holds even if warps are kept from issuing"
+    yield "+ lapses", lapses.credits, "cycles in which a scheduler issues nothing"
+    yield "+ late lines", lapses.windows, "cycles in which code and constants are on their way"
+    yield "+ misses", lapses.misses, "cycles for lines that do not stay"
 
 
 def robust_rows(result: Result) -> Iterator[tuple[str, int, str]]:
