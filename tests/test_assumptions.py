@@ -17,8 +17,10 @@ from makespan.model.assumptions import (
     AssumptionKind,
     as_compiled,
     as_written,
+    carried_over,
     caveat,
     classes,
+    first_fetch,
     given_blocks,
     given_loop,
     interval,
@@ -28,6 +30,7 @@ from makespan.model.assumptions import (
     unknown_opcodes,
     untimed_classes,
     unverified_latencies,
+    warm_caches,
 )
 from makespan.model.conditions import CONDITIONS, conditions, is_well_formed, together
 from makespan.model.machine import PAPER, Latency, PortResource, SchedulerPromise, UnitClass, Use
@@ -49,8 +52,11 @@ MADE = {
     "with unverified latencies (special, shared)": unverified_latencies({"special": "1..50", "shared": "23..70"}),
     "with at most 1 block on an SM, where 16 fit": given_blocks(1, 16),
     "with 6 blocks on an SM as given": given_blocks(6, None),
+    "with warm caches of code and constants": warm_caches(),
+    "with lapses as on 8.6": carried_over("8.6"),
     "if global takes at most 900 cycles": latency("global", "at most 900 cycles", "300 or more"),
     "if sfu takes 9 cycles, less than the machine says": latency("sfu", "9 cycles", "18..24", is_below=True),
+    "if a first fetch of code takes at most 600 cycles": first_fetch("code", "at most 600 cycles"),
     "if class L holds memory for 2..4 cycles": interval("class L holds memory", "2..4 cycles", "2..32"),
     "if the unknown latencies of turing (C, L) were one cycle": untimed_classes("turing", ["C", "L"]),
 }

@@ -53,6 +53,9 @@ class AssumptionKind(StrEnum):
     STALL_ON_USE = "stall-on-use"
     READ_LATE = "read-late"
     READ_BEHIND = "read-behind"
+    CARRIED_OVER = "carried-over"
+    FETCH = "fetch"
+    WARM = "warm"
     CLASSES = "classes"
     UNKNOWN_OPCODES = "unknown-opcodes"
     INSTRUCTIONS = "instructions"
@@ -348,6 +351,50 @@ def read_behind() -> Assumption:
         " stalls between the two: where other warps hold that one up, they may be read as much later"
     )
     return Assumption(AssumptionKind.READ_BEHIND, text)
+
+
+def counted_lapses(counted: Sequence[str], *, is_verified: bool) -> Assumption:
+    """Return the mechanisms on account of which schedulers lapse, as far as sources tell."""
+    listed = ", ".join(counted) or "nothing"
+    doubt = "" if is_verified else "; not all of their numbers are confirmed"
+    text = f"schedulers lapse on account of {listed}, as the sources of the machine file tell, and of nothing else"
+    return instructions(f"{text}{doubt}")
+
+
+def carried_over(architecture: str) -> Assumption:
+    """Return the assumption that schedulers lapse as those of another architecture do."""
+    name = quote_name(architecture)
+    return Assumption(AssumptionKind.CARRIED_OVER, f"lapses are those that were found on {name}", (name,))
+
+
+def line_caches(listed: str) -> Assumption:
+    """Return what holds lines of code and constants, such as `of code (8 sets of 32 lines of 128 bytes)`."""
+    text = (
+        f"only this launch uses the caches {listed} of each partition, whose sets follow the addresses, and a line"
+        " gives way to another one only where its set is full"
+    )
+    return instructions(text)
+
+
+def late_lines(what: str) -> Assumption:
+    """Return the assumption that some lines of code or constants do not stay in their cache."""
+    return instructions(f"some lines of {what} do not stay in their cache, and each use may be a first fetch")
+
+
+def first_fetch(what: str, cycles: str) -> Assumption:
+    """Return how long a first fetch of a line of code or constants takes by the word of a user."""
+    said = f"a first fetch of {what} takes {cycles}"
+    return Assumption(AssumptionKind.FETCH, f"fetch as given: {said}; no source knows an upper end", (said,))
+
+
+def warm_caches() -> Assumption:
+    """Return the assumption that lines of code and constants are there from the start."""
+    text = (
+        "all lines of code and constants that stay in the caches of a partition are there when the launch begins, as"
+        " after a launch of the same kernel that came to all of them on each partition and since when nothing has"
+        " emptied these caches"
+    )
+    return Assumption(AssumptionKind.WARM, text)
 
 
 def classes(by_prefix: Mapping[str, str]) -> Assumption:

@@ -44,6 +44,7 @@ _CYCLES = (
     r"(?:at most )?[0-9]{1,9}(?:\.\.[0-9]{1,9})? cycles?(?: besides those in which DRAM is busy)?"
     r"(?: with [0-9]{1,4} active SMs?)?"
 )
+_FETCH = r"a first fetch of (?:code|constants)"
 _HELD = r"class [A-Z] holds [a-z0-9 -]{1,200} for " + _CYCLES
 _LOOP = r"[^\s,;()]{1,200}={1,2}[0-9]{1,5}"
 
@@ -136,13 +137,24 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
         "|room and takes as given",
     ),
     VerdictCondition(
+        (AssumptionKind.WARM,),
+        "with warm caches of code and constants",
+        "`--warm`",
+    ),
+    VerdictCondition(
+        (AssumptionKind.CARRIED_OVER,),
+        "with lapses as on {}",
+        "the table `[lapses]` of the machine file says that its numbers are those of another architecture",
+        rf"{PLAIN_NAME}|'[^']+'",
+    ),
+    VerdictCondition(
         (AssumptionKind.LAPSES,), "on the SM as it is known", "instructions make schedulers lapse, or wait for lines"
     ),
     VerdictCondition(
-        (AssumptionKind.LATENCY, AssumptionKind.INTERVAL),
+        (AssumptionKind.LATENCY, AssumptionKind.INTERVAL, AssumptionKind.FETCH),
         "if {}",
         "`--hold` and `--latency`",
-        rf"{_HELD}|{_OPERATION} takes {_CYCLES}(?:, less than the machine says)?",
+        rf"{_HELD}|{_OPERATION} takes {_CYCLES}(?:, less than the machine says)?|{_FETCH} takes {_CYCLES}",
         _join_clauses,
     ),
     VerdictCondition(

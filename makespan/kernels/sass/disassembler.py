@@ -297,6 +297,8 @@ def _kernel(file: _CubinContents, entry: Symbol, section: Section) -> SassKernel
         jumps=jumps,
         ptx_text=origin.ptx_text,
         compilation=f"compiled by {made} for sm_{image.sm}" if made else None,
+        alignment=max(section.alignment, INSTRUCTION_BYTES),
+        padded_bytes=section.size,
     )
 
 

@@ -60,6 +60,26 @@ def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAcc
     >>> register_access(load, SassKernel("k", "k.cubin", "k.cubin", 86, (load,), KernelResources(8)))
     SassAccess(writes=('R4', 'R5'), reads=('P0', 'R2', 'R3'))
     """
+    writes, reads = _operand_registers(instruction, kernel)
+    return SassAccess(tuple(dict.fromkeys(writes)), tuple(dict.fromkeys(reads)))
+
+
+def register_reads(instruction: SassInstruction, kernel: SassKernel) -> tuple[str, ...]:
+    """Return what one instruction reads, once for each operand that names it.
+
+    Raises:
+        UnsupportedError: as `register_accesses`.
+
+    >>> from makespan.kernels.sass import Address, KernelResources
+    >>> square = SassInstruction(Address(0), "FFMA", ("R1", "R2", "R2", "R3"))
+    >>> register_reads(square, SassKernel("k", "k.cubin", "k.cubin", 86, (square,), KernelResources(8)))
+    ('R2', 'R2', 'R3')
+    """
+    return tuple(_operand_registers(instruction, kernel)[1])
+
+
+def _operand_registers(instruction: SassInstruction, kernel: SassKernel) -> tuple[list[str], list[str]]:
+    """Return what an instruction writes and reads, by operand."""
     words = opcode_row(instruction, kernel.file)
     kinds = "".join("p" if _PREDICATE_OPERAND.fullmatch(operand) else "r" for operand in instruction.operands)
     found = _shape((*words.writes, *words.reads)).fullmatch(kinds)
@@ -74,7 +94,7 @@ def register_access(instruction: SassInstruction, kernel: SassKernel) -> SassAcc
                 writes += names
             if not is_written:
                 reads += names
-    return SassAccess(tuple(dict.fromkeys(writes)), tuple(dict.fromkeys(reads)))
+    return writes, reads
 
 
 @cache

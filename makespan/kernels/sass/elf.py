@@ -39,7 +39,7 @@ _INFO_SIZES = {1: 0, 2: 1, 3: 2}
 
 
 class Section(NamedTuple):
-    """A section; one of type NOBITS has a size and no data."""
+    """A section; one of type NOBITS has a size and no data. Its address is a multiple of `alignment` bytes."""
 
     name: str
     number: int
@@ -49,6 +49,7 @@ class Section(NamedTuple):
     info: int
     size: int
     data: memoryview
+    alignment: int = 1
 
 
 class Symbol(NamedTuple):
@@ -175,7 +176,15 @@ def read_elf(data: bytes, file: str) -> Elf:
         raise _damage_error(file, "its sections have no names")
     sections = tuple(
         Section(
-            _text(spans[names], header[0], file), number, header[1], header[2], header[6], header[7], header[5], span
+            _text(spans[names], header[0], file),
+            number,
+            header[1],
+            header[2],
+            header[6],
+            header[7],
+            header[5],
+            span,
+            header[8],
         )
         for number, (header, span) in enumerate(zip(headers, spans, strict=True))
     )

@@ -204,6 +204,8 @@ class SassKernel:
         jumps: by address of an indirect branch, the addresses to which it may go, where the file tells.
         ptx_text: the PTX that was compiled, where the file has it.
         compilation: what made the file, as text.
+        alignment: the bytes of which its address is a multiple.
+        padded_bytes: its size with the padding behind the last instruction; 0 where the file does not tell.
     """
 
     name: str
@@ -218,6 +220,8 @@ class SassKernel:
     jumps: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     ptx_text: str | None = field(default=None, repr=False)
     compilation: str | None = None
+    alignment: int = INSTRUCTION_BYTES
+    padded_bytes: int = 0
 
     @property
     def line(self) -> Address:

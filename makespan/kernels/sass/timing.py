@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Unpack
 
-from makespan.host.errors import UnsupportedError
+from makespan.host.errors import MissingInput, UnsupportedError
 from makespan.kernels.flow import (
     SECTOR,
     Barrier,
@@ -21,14 +21,17 @@ from makespan.kernels.flow import (
     WarpOptions,
     dram_access,
     kernel_warps,
+    missing_fetches,
     missing_latencies,
     serving_operations,
 )
 from makespan.kernels.sass.graph import SassFlow, flow
+from makespan.kernels.sass.lapses import KernelLines, about_lapses, code_lapses
 from makespan.kernels.sass.module import COUNTERS, Control, SassInstruction, SassKernel
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
+from makespan.model.lapses import PlaceLapses
 from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
 from makespan.model.program import BARRIER, Access, InstructionTiming
 
@@ -93,11 +96,13 @@ class SassCode(TimedCode):
     Args:
         late: the instructions whose operands are read when their result is there, and not before.
         behind: the instructions from which on it is counted until operands of earlier ones have been read.
+        lines: the lines of code and constants that they need; None where nothing is known of lapses.
     """
 
     flow: SassFlow
     late: frozenset[int] = frozenset()
     behind: frozenset[int] = frozenset()
+    lines: KernelLines | None = None
 
     def remarks(self, numbers: Sequence[int], branches: bool) -> Iterator[Assumption]:
         """Yield how these instructions are timed, what they wait for, and what else is supposed of them."""
@@ -117,7 +122,11 @@ class SassCode(TimedCode):
             sum(effect.guard is not None and effect.transfer is None for effect in effects),
             ", and may be done after one cycle, as where they do nothing" if self.timings else "",
         )
-        if any("c[" in operand for number in numbers for operand in found.code[number].operands):
+        if self.lines is not None:
+            yield from about_lapses(self.lines, numbers, self.given, warm=self.warm)
+        if (self.lines is None or self.lines.known.constants is None) and any(
+            "c[" in operand for number in numbers for operand in found.code[number].operands
+        ):
             yield assumptions.instructions("constants among the operands are in the cache of constants")
 
     def _about_timing(self, numbers: Sequence[int]) -> Iterator[Assumption]:
@@ -162,10 +171,12 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     """
     table = timed_operations(machine, given)
     names = tuple(operation(instruction, flow.kernel.file) for instruction in flow.code)
+    lines = None if machine.lapses is None else KernelLines(flow, machine.lapses)
+    lapses, missed = _lapses(machine, lines, names, given, warm=warm)
     if not table:
         letters = ["L" if name in _MEMORY else "C" for name in names]
         plain = tuple(None if effect.barrier else name for effect, name in zip(flow.effects, letters, strict=True))
-        return SassCode(flow, machine, given, plain, warm=warm)
+        return SassCode(flow, machine, given, plain, lapses=lapses, missing=missed, lines=lines, warm=warm)
     is_fenced = "fence" in names  # accesses are awaited by fences alone
     found = [_tokens(flow, number, name, is_fenced=is_fenced and name in _FENCED) for number, name in enumerate(names)]
     awaited = {number for number, tokens in enumerate(found) if tokens.sets}
@@ -173,7 +184,7 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     units = tuple(
         f"{row.unit}{BARRIER}" if effect.barrier else row.unit for effect, row in zip(flow.effects, rows, strict=True)
     )
-    if missing := missing_latencies(flow, machine, rows, awaited):
+    if missing := (*missing_latencies(flow, machine, rows, awaited), *missed):
         return SassCode(flow, machine, given, units, names, table, missing=missing, warm=warm)
     carriers = _carriers(flow, found)
     reading = [_reading(table, row) for row in rows]
@@ -190,8 +201,26 @@ def timed_code(flow: SassFlow, machine: Machine, given: Mapping[str, GivenRange]
     behind = frozenset(carrier for carrier in carriers.values() if timings[carrier].latency[1] > 1)
     accesses = tuple(_access(instruction, name) for instruction, name in zip(flow.code, names, strict=True))
     return SassCode(
-        flow, machine, given, units, names, table, tuple(timings), results, accesses, (), late, behind, warm=warm
-    )
+        flow, machine, given, units, names, table, tuple(timings), results, accesses, lapses, late, behind, lines,
+        warm=warm,
+    )  # fmt: skip
+
+
+def _lapses(
+    machine: Machine,
+    lines: KernelLines | None,
+    operations: Sequence[str],
+    given: Mapping[str, GivenRange],
+    *,
+    warm: bool,
+) -> tuple[tuple[PlaceLapses, ...], tuple[MissingInput, ...]]:
+    """Return the lapses by instruction, or what has to be given before they are known."""
+    if lines is None:
+        return (), ()
+    if missing := missing_fetches(machine, given, lines.used, lines.leaving, warm=warm):
+        return (), missing
+    first = {name: given[name].most for name in machine.fetches if name in given}
+    return code_lapses(lines, operations, first, warm=warm), ()
 
 
 def _access(instruction: SassInstruction, operation: str) -> Access | None:
