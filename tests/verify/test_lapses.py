@@ -1,8 +1,10 @@
 """The checker on instances with lapses: honest bundles of random instances, and what a forger does to them."""
 
+import copy
 import random
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,8 @@ from makespan.model.result import Bounds, LapseProof, Result, Step, Upper
 from makespan.proof.bounds import lapse_proofs
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import instance_data, result_bundle
-from makespan.verify import Outcome, Refused, instances, machine_form, verify
-from makespan.verify.proving import RULES, UpperBoundProver
+from makespan.verify import Outcome, Refused, digest, instances, machine_form, verify
+from makespan.verify.proving import RULES
 from makespan.verify.rule import ClaimedBound
 from tests.forgery import Document
 from tests.schemas import published
@@ -24,6 +26,7 @@ from tests.schemas import published
 NAMES = "code 0", "code 1", "constants 0"
 ONE = PlaceLapses(credit=1)
 QUEUES = (UnitQueue("memory", ("L",), 2, False),)
+FORGED = 2000
 TWO = Machine("two schedulers", (UnitClass("C", 1),), issue_width=1, partitions=2)
 
 
@@ -127,4 +130,187 @@ def test_no_rule_can_be_applied_to_an_instance_with_lapses(name: Upper) -> None:
         assert machine_form.has_lapses(lapsing_)
         with pytest.raises(Refused, match="no rule but that of lapses"):
             replace(claim, instance=lapsing_)
-    UpperBoundProver(claim)
+
+
+# What a forger does
+
+
+def less(draw: random.Random, number: int) -> int:
+    """A smaller number, or where there is none one more."""
+    return draw.randrange(number) if number else 1
+
+
+def parts_of(document: Document) -> dict[str, Any]:
+    found: dict[str, Any] = document["result"]["lapses"]
+    return found
+
+
+def set_upper(document: Document, upper: int) -> None:
+    """Claim this bound, in each place that says so."""
+    result = document["result"]
+    result["upper"] = upper
+    result["status"] = "exact" if upper == result["lower"] else "bounded"
+    for step in result["history"]:
+        step["upper"] = upper
+
+
+def part_changed(draw: random.Random, document: Document) -> None:
+    parts = parts_of(document)
+    name = draw.choice(("credits", "windows", "misses"))
+    parts[name] = less(draw, parts[name])
+
+
+def base_changed(draw: random.Random, document: Document) -> None:
+    base = parts_of(document)["base"]
+    base["upper"] = less(draw, base["upper"])
+
+
+def evidence_renamed(draw: random.Random, document: Document) -> None:
+    names = ("pessimistic", "theorem-1s", "theorem-e", "theorem-l", "issue-slots", "search", "phases", "lapses")
+    parts_of(document)["base"]["evidence"] = draw.choice(names)
+
+
+def base_exact(_: random.Random, document: Document) -> None:
+    """The bound without lapses as base, whatever proves it."""
+    inner = document["result"]["without_lapses"]
+    parts_of(document)["base"].update(upper=inner["upper"])
+
+
+def base_by_search(_: random.Random, document: Document) -> None:
+    inner = document["result"]["without_lapses"]
+    parts_of(document)["base"] = {"upper": inner["upper"], "evidence": inner["evidence"]["upper"]}
+
+
+def upper_changed(draw: random.Random, document: Document) -> None:
+    set_upper(document, draw.randint(document["result"]["lower"], document["result"]["upper"]))
+
+
+def inner_changed(draw: random.Random, document: Document) -> None:
+    inner = document["result"]["without_lapses"]
+    inner["upper"] = max(1, inner["upper"] - draw.randint(1, 2))
+    inner["status"] = "exact" if inner["upper"] == inner["lower"] else "bounded"
+    inner["history"] = []
+
+
+def pessimistic_changed(draw: random.Random, document: Document) -> None:
+    of = draw.choice((document["result"], document["result"]["without_lapses"]))
+    of["pessimistic"] = less(draw, of["pessimistic"])
+
+
+def lapses_left_out(_: random.Random, document: Document) -> None:
+    """The instance keeps its lapses, but the claim is that without them."""
+    result = document["result"]
+    del result["lapses"]
+    result.update(result.pop("without_lapses"))
+
+
+def lapses_forgotten(_: random.Random, document: Document) -> None:
+    """As before, with the name of the evidence."""
+    result = document["result"]
+    inner = result["without_lapses"]
+    set_upper(document, inner["upper"])
+    result["lapses"] = {"base": {"upper": inner["upper"], "evidence": "theorem-1s"}} | dict.fromkeys(
+        ("credits", "windows", "misses"), 0
+    )
+
+
+def weights_dropped(_: random.Random, document: Document) -> None:
+    document["weights"] = []
+
+
+def of_some_group(draw: random.Random, document: Document) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The lines and the rows of the lapses of some group that has any."""
+    group = draw.choice([group for group in document["instance"]["groups"] if "lapses" in group])
+    return group["lapses"]["lines"], group["lapses"]["places"]
+
+
+def place_changed(draw: random.Random, document: Document) -> None:
+    _, rows = of_some_group(draw, document)
+    row, number = draw.choice(rows)[1], draw.randrange(3)
+    row[number] = draw.choice((0, less(draw, row[number]), row[number] + 1))
+
+
+def lines_dropped(draw: random.Random, document: Document) -> None:
+    _, rows = of_some_group(draw, document)
+    draw.choice(rows)[1][3] = []
+
+
+def window_changed(draw: random.Random, document: Document) -> None:
+    lines, _ = of_some_group(draw, document)
+    if lines:
+        line = draw.choice(lines)
+        line[1] = draw.choice((0, less(draw, line[1]), line[1] + 1))
+
+
+def lines_made_one(draw: random.Random, document: Document) -> None:
+    lines, _ = of_some_group(draw, document)
+    if lines:
+        draw.choice(lines)[0] = draw.choice(lines)[0]
+
+
+def places_dropped(draw: random.Random, document: Document) -> None:
+    _, rows = of_some_group(draw, document)
+    at = draw.randrange(len(rows))
+    rows[at][0] += draw.choice((-1, 1))
+
+
+def row_dropped(draw: random.Random, document: Document) -> None:
+    _, rows = of_some_group(draw, document)
+    if len(rows) > 1:
+        rows.pop(draw.randrange(len(rows)))
+
+
+def all_dropped(draw: random.Random, document: Document) -> None:
+    del draw.choice([group for group in document["instance"]["groups"] if "lapses" in group])["lapses"]
+
+
+CHANGES = (
+    part_changed, part_changed, base_changed, evidence_renamed, base_exact, base_by_search, upper_changed,
+    inner_changed, pessimistic_changed, lapses_left_out, lapses_forgotten, weights_dropped, place_changed,
+    place_changed, lines_dropped, window_changed, lines_made_one, places_dropped, row_dropped, all_dropped,
+)  # fmt: skip
+
+
+def made_consistent(document: Document) -> None:
+    """Let the parts add up to the bound, and the bound be that of the history."""
+    parts = document["result"].get("lapses")
+    if parts:
+        set_upper(document, parts["base"]["upper"] + parts["credits"] + parts["windows"] + parts["misses"])
+
+
+def honest_bound(document: Document) -> int:
+    """The smallest bound of the instance that a bundle states."""
+    instance = instances.instance(document["instance"])
+    return min(proof.upper for proof in lapse_proofs(instance))
+
+
+def accepts(document: Document) -> bool:
+    verdict = verify(document)
+    if verdict.outcome is not Outcome.ACCEPTED:
+        return False
+    assert verdict.upper is not None
+    assert verdict.upper <= document["result"]["upper"]
+    return True
+
+
+def has_lapses_left(document: Document) -> bool:
+    return "lapses" in document["result"] and any("lapses" in group for group in document["instance"]["groups"])
+
+
+def test_no_forged_bundle_proves_less_than_its_instance_has() -> None:
+    """Whatever of it is accepted says no less than what the engines prove of the instance that it states."""
+    draw, accepted = random.Random(7), 0
+    honest = bundles(60)
+    for _ in range(FORGED):
+        told = copy.deepcopy(draw.choice(honest))
+        changes = draw.sample(CHANGES, draw.choice((1, 1, 2)))
+        for change in changes:
+            if has_lapses_left(told):
+                change(draw, told)
+        if draw.random() < 0.7:
+            made_consistent(told)
+        told["sha256"] = digest(told)
+        if accepts(told):
+            accepted += 1
+            assert told["result"]["upper"] >= honest_bound(told), [one.__name__ for one in changes]
+    assert FORGED // 50 < accepted < FORGED // 2
