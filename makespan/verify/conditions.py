@@ -13,7 +13,7 @@ from makespan.model.conditions import conditions, is_well_formed
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import fields
-from makespan.verify.machine_form import class_holds
+from makespan.verify.machine_form import class_holds, has_lapses
 from makespan.verify.refusal import Refused
 
 _MOST = 10_000
@@ -68,7 +68,7 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
     if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
     asked = tuple(instances)
-    if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(_has_lapses, asked)):
+    if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(has_lapses, asked)):
         raise Refused("assumptions: what is said of lapses does not follow from the instance")
     _check_latencies(notes, machine, asked)
 
@@ -110,13 +110,6 @@ def _promises(machine: Machine) -> set[tuple[AssumptionKind, tuple[str, ...]]]:
     if machine.partitions > 1 and machine.assignment is WarpAssignment.MODULO:
         found.add((AssumptionKind.MODULO, (str(machine.partitions),)))
     return found
-
-
-def _has_lapses(instance: Instance) -> bool:
-    """Return whether a scheduler may issue nothing, a line may be late, or an access may queue."""
-    used = set().union(*(group.program.units for group in instance.groups))
-    queues = any(used & set(queue.units) for queue in instance.machine.queues)
-    return queues or any(any(map(any, group.program.lapses)) for group in instance.groups)
 
 
 def _latencies(instance: Instance) -> AssumptionKind:

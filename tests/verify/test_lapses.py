@@ -2,6 +2,7 @@
 
 import copy
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,14 +12,16 @@ import pytest
 from benchmarks import multiprocessors
 from makespan.model.instance import Group, Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import Machine, UnitClass, UnitQueue
-from makespan.model.program import Program
-from makespan.model.result import Bounds, LapseProof, Result, Step, Upper
+from makespan.model.machine import PAPER, Machine, UnitClass, UnitQueue, WarpAssignment
+from makespan.model.program import BARRIER, Program, ProgramPlace
+from makespan.model.result import Bounds, LapseProof, Result, Upper
 from makespan.proof.bounds import lapse_proofs
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import instance_data, result_bundle
-from makespan.verify import Outcome, Refused, digest, instances, machine_form, verify
+from makespan.report.result.document import result_document
+from makespan.verify import Outcome, Refused, digest, instances, lapses, machine_form, verify
 from makespan.verify.proving import RULES
+from makespan.verify.refusal import ProofBudget
 from makespan.verify.rule import ClaimedBound
 from tests.forgery import Document
 from tests.schemas import published
@@ -63,27 +66,12 @@ def with_pairs(draw: random.Random) -> Instance:
     return Instance.merged([(Program.chain(one), draw.randint(1, 3)) for one in sorted(strings)], machine)
 
 
-def result_of(instance: Instance, proof: LapseProof | None = None) -> Result:
-    """The result with lapses, of the smallest bound or of the one that this proof says."""
-    inner = solve(instance.without_lapses)
-    proofs = lapse_proofs(instance)
-    chosen = proof or min(proofs, key=lambda one: one.upper)
-    bounds = Bounds(inner.bounds.lower, chosen.upper)
-    return replace(
-        inner,
-        instance=instance,
-        bounds=bounds,
-        upper_evidence=Upper.LAPSES,
-        pessimistic=proofs[0].upper,
-        best_case=None,
-        certificate=None,
-        weights=(),
-        phases=(),
-        partitions=(),
-        history=(Step(0.0, "lapses", bounds.lower, bounds.upper, Upper.LAPSES),),
-        lapses=chosen,
-        without_lapses=inner,
-    )
+def result_of(instance: Instance, proof: LapseProof) -> Result:
+    """The result with the bound that this proof says, which need not be the smallest one."""
+    # where paths join, the checker knows less of the least time of a warp alone
+    found = solve(instance, best_case=all(group.program.is_chain for group in instance.groups))
+    history = tuple(step._replace(upper=proof.upper) for step in found.history)
+    return replace(found, bounds=Bounds(found.bounds.lower, proof.upper), history=history, lapses=proof)
 
 
 @cache
@@ -314,3 +302,263 @@ def test_no_forged_bundle_proves_less_than_its_instance_has() -> None:
             accepted += 1
             assert told["result"]["upper"] >= honest_bound(told), [one.__name__ for one in changes]
     assert FORGED // 50 < accepted < FORGED // 2
+
+
+# The rule, and numbers by hand
+
+
+def lapsing_string(letters: str, *places: PlaceLapses) -> Program:
+    return Program.chain(letters).lapsing((*places, *[PlaceLapses()] * (len(letters) - len(places))))
+
+
+def line(name: str, window: int, misses: int = 0) -> PlaceLapses:
+    return PlaceLapses(misses=misses, lines=(CacheLine(name, window),))
+
+
+def test_the_checker_adds_what_the_engines_add_or_less() -> None:
+    """Less only for windows that a chain meets: the checker counts the phases in which each line is needed."""
+    fewer = 0
+    for question in questions(300):
+        for proof in lapse_proofs(question):
+            own = lapses.additions(question, Upper(proof.base.evidence))
+            theirs = proof.credits, proof.windows, proof.misses
+            if own != theirs:
+                fewer += 1
+                assert question.has_barriers
+                assert (own[0], own[2]) == (theirs[0], theirs[2])
+                assert own[1] < theirs[1]
+    assert fewer >= 3
+
+
+def test_what_is_added_by_theorem_1s() -> None:
+    program = lapsing_string("CCC", PlaceLapses(2, 5), line("a", 7, 3), line("a", 9, 1))
+    other = lapsing_string("CC", PlaceLapses(1), line("b", 20))
+    warps = Instance((Group(program, 3), Group(other, 2)), TWO)
+    # any partition may have three warps: 2 of credit each, 5 for the fence of each of three warps on the whole SM
+    assert lapses.additions(warps, Upper.THEOREM_1S) == (6 + 15, 20, 4)
+    numbered = replace(warps, machine=replace(TWO, assignment=WarpAssignment.MODULO))
+    assert lapses.additions(numbered, Upper.THEOREM_1S) == (2 + 2 + 1 + 15, 20, 4)
+    # theorem E counts besides them all lines, and the misses of the warps of a partition
+    assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 15, 20 + 29, 4 + 8)
+    assert lapses.additions(Instance.of(other, 4, TWO), Upper.THEOREM_1S) == (2, 20, 0)
+
+
+def test_what_is_added_with_barriers() -> None:
+    program = lapsing_string("C|C|C", line("a", 7, 3), PlaceLapses(misses=10), line("b", 9, 1), line("a", 7))
+    three = replace(TWO, partitions=3)
+    # `a` is needed in the first two phases, until warps have come to the barrier, and `b` in the second one
+    assert lapses.additions(Instance.of(program, 4, three), Upper.THEOREM_1S) == (0, 7 * 2 + 9, 13 + 1)
+    assert lapses.additions(Instance.of(program, 4, TWO), Upper.THEOREM_1S) == (0, 7 * 2 + 9, 14)
+    assert lapses.additions(Instance.of(program, 4), Upper.PESSIMISTIC) == (0, 7 + 9, 14)
+    assert lapses.additions(Instance.of(program, 4), Upper.THEOREM_E) == (0, 2 * (7 + 9), 14 + 4 * 14)
+    credits_ = lapsing_string("C|C", PlaceLapses(1, 2), PlaceLapses(3), PlaceLapses(0, 1))
+    assert lapses.additions(Instance.of(credits_, 4, TWO, blocks=2), Upper.THEOREM_1S) == (4 * 4 + 4 * 3, 0, 0)
+
+
+def test_a_phase_ends_at_the_first_barrier_of_a_path() -> None:
+    """The place behind a barrier is in the same phase on another path, which does not come to that barrier."""
+    places = (ProgramPlace("C", (1, 2)), ProgramPlace(BARRIER, (2,)), ProgramPlace("C", (3,)))
+    program = Program(places, lapses=tuple(PlaceLapses(misses=cycles) for cycles in (1, 20, 15)))
+    assert lapses.additions(Instance.of(program, 2), Upper.PESSIMISTIC)[2] == 21 + 15
+    begins = Program((ProgramPlace(BARRIER, (1,)), ProgramPlace("C", (2,))), lapses=(line("a", 3, 20), line("b", 4, 1)))
+    assert lapses.additions(Instance.of(begins, 2, TWO), Upper.THEOREM_1S) == (0, 7, 21)
+
+
+def test_too_many_phases_count_all_partitions_and_all_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = lapsing_string("C|C", line("a", 7, 10))
+    asked = Instance.of(program, 6, replace(TWO, partitions=4))
+    assert lapses.additions(asked, Upper.THEOREM_1S) == (0, 7, 10)
+    monkeypatch.setattr(lapses, "MOST_STEPS", 3)
+    assert lapses.additions(asked, Upper.THEOREM_1S) == (0, 7 * 4, 60)
+
+
+CLAIM = lapses.LapseClaim(
+    Instance.of(lapsing_string("CL", PlaceLapses(1, 0, 2, (CacheLine("a", 3),))), 3),
+    lapses.LapseParts(6, 3, 3, 2),
+    Upper.PESSIMISTIC,
+    14,
+)
+
+
+def test_a_claim_may_be_larger_in_each_part_and_smaller_in_none() -> None:
+    assert lapses.prove(CLAIM, ProofBudget(1)) == 14
+    assert CLAIM.without_lapses == Instance.of("CL", 3)
+    assert not machine_form.has_lapses(CLAIM.without_lapses)
+    for name, value in CLAIM.parts._asdict().items():
+        larger = CLAIM.parts._replace(**{name: value + 1})
+        assert lapses.prove(replace(CLAIM, parts=larger), ProofBudget(1)) == 14
+        with pytest.raises(Refused, match=f"lapses: {value - 1} cycles are claimed for {name}, and {value} are proven"):
+            lapses.prove(replace(CLAIM, parts=CLAIM.parts._replace(**{name: value - 1})), ProofBudget(1))
+    with pytest.raises(Refused, match="pessimistic is 14 with lapses, not 13"):
+        lapses.prove(replace(CLAIM, pessimistic=13), ProofBudget(1))
+
+
+@pytest.mark.parametrize("evidence", [one for one in Upper if one not in (Upper.PESSIMISTIC, Upper.THEOREM_E)])
+def test_no_other_theorem_is_a_base(evidence: Upper) -> None:
+    with pytest.raises(Refused, match=f"cannot rest on {evidence}, only on pessimistic or theorem-e"):
+        lapses.prove(replace(CLAIM, evidence=evidence), ProofBudget(1))
+
+
+def test_theorem_e_is_a_base_with_weights_and_with_what_others_are_withheld_for() -> None:
+    proof = next(one for one in lapse_proofs(CLAIM.instance) if one.base.evidence is Upper.THEOREM_E)
+    parts = lapses.LapseParts(proof.base.upper, *proof[1:])
+    assert parts == (4, 3, 3 + 3, 2 + 6)
+    claim = replace(CLAIM, parts=parts, evidence=Upper.THEOREM_E, weights=proof.base.weights)
+    assert lapses.prove(claim, ProofBudget(1)) == sum(parts)
+    with pytest.raises(Refused, match="theorem E needs weights"):
+        lapses.prove(replace(claim, weights=()), ProofBudget(1))
+    for name in ("windows", "misses"):
+        without = CLAIM.parts._asdict()[name]
+        with pytest.raises(Refused, match=f"{without} cycles are claimed for {name}"):
+            lapses.prove(replace(claim, parts=parts._replace(**{name: without})), ProofBudget(1))
+    # theorem E is too much work, so what is left is the bound that needs no evidence
+    assert lapses.prove(claim, ProofBudget(0)) == 14 == CLAIM.pessimistic
+
+
+def test_a_real_multiprocessor_has_theorem_1s() -> None:
+    asked = Instance.of(lapsing_string("CC", ONE), 4, TWO)
+    claim = lapses.LapseClaim(asked, lapses.LapseParts(4, 2, 0, 0), Upper.THEOREM_1S, 6)
+    assert lapses.prove(claim, ProofBudget(1)) == 6
+    with pytest.raises(Refused, match="only on theorem-1s or theorem-e"):
+        lapses.prove(replace(claim, evidence=Upper.PESSIMISTIC), ProofBudget(1))
+
+
+def test_queues_have_no_theorem() -> None:
+    machine = replace(CLAIM.instance.machine, queues=QUEUES)
+    with pytest.raises(Refused, match="no theorem of this checker knows queues"):
+        lapses.prove(replace(CLAIM, instance=replace(CLAIM.instance, machine=machine)), ProofBudget(1))
+    unused = Instance.of("C", 2, machine)
+    assert machine_form.has_queues(Instance.of("CL", 2, machine))
+    assert not machine_form.has_lapses(unused)
+    assert instances.instance(instance_data(unused)).machine.queues == QUEUES
+    assert verify(result_bundle(solve(unused))).outcome is Outcome.ACCEPTED
+
+
+# What is read, and what is said
+
+
+LATE = lapsing_string("CLCL", *[PlaceLapses(2, 0, 1, (CacheLine("a", 3), CacheLine("b", 4)))] * 3)
+
+
+def told() -> Document:
+    return result_bundle(solve(Instance.of(LATE, 2)))
+
+
+def test_the_verdict_says_both_bounds_and_the_condition() -> None:
+    verdict = verify(told())
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert str(verdict) == (
+        "accepted on the SM as it is known, if every instruction takes one cycle: the worst case is at least 5 and at"
+        " most 30 cycles, proven by M^L + M^C and what lapses add to it; without lapses the worst case is 5 cycles; the"
+        " witness was executed, the upper bound proven by all pairs of places"
+    )
+    assert (verdict.lower, verdict.upper, verdict.uppers) == (5, 30, ((Upper.LAPSES, 30),))
+
+
+def test_the_document_of_a_result_has_both_claims() -> None:
+    result = solve(Instance.of(LATE, 2, replace(PAPER, units=(*PAPER.units[:1], UnitClass("L", 1, 2)))))
+    document = result_document(result)
+    published("result-2").validate(document)
+    assert document["any_units"] is None  # it knows no lapses
+    plain = result_document(solve(result.instance.without_lapses))
+    assert plain["any_units"] is not None
+    for key in ("status", "lower", "upper", "pessimistic", "best_case", "backend", "evidence"):
+        assert document["without_lapses"][key] == plain[key]
+    assert not {"lapses", "without_lapses"} & plain.keys()
+
+
+def test_lapses_are_written_as_runs_and_a_table_of_lines() -> None:
+    (group,) = told()["instance"]["groups"]
+    rows = [[3, [2, 0, 1, [0, 1]]], [1, [0, 0, 0, []]]]
+    assert group == {"warps": 2, "string": "CLCL", "lapses": {"lines": [["a", 3], ["b", 4]], "places": rows}}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda d: d.update(extra=1), "lapses has the unknown key 'extra'"),
+        (lambda d: d.pop("lines"), "lapses lacks 'lines'"),
+        (lambda d: d["lines"].reverse(), "lines are not in their order"),
+        (lambda d: d["lines"].append(["b", 4]), "lines are not in their order"),
+        (lambda d: d["lines"].append(["c", 4]), "a line is needed by none"),
+        (lambda d: d["lines"][0].__setitem__(1, -1), "window is not a whole number"),
+        (lambda d: d["lines"][0].__setitem__(1, 100_001), "window is not a whole number in 0..100000"),
+        (lambda d: d["lines"][0].__setitem__(0, "\n"), "cannot be printed"),
+        (lambda d: d["lines"][0].append(1), "line is not a list of 2..2"),
+        (lambda d: d["places"].pop(), "not those of all places"),
+        (lambda d: d["places"].append([1, [1, 0, 0, []]]), "not a whole number in 1..0"),
+        (lambda d: d["places"][0].__setitem__(0, 0), "repeat is not a whole number in 1..4"),
+        (lambda d: d["places"][0].__setitem__(0, 10**12), "repeat is not a whole number in 1..4"),
+        (lambda d: d["places"].__setitem__(0, [2, [0, 0, 0, []]]), "a row follows itself"),
+        (lambda d: d["places"][0][1].pop(), "lapses of a place is not a list of 4..4"),
+        (lambda d: d["places"][0][1].__setitem__(0, True), "credit is not a whole number"),
+        (lambda d: d["places"][0][1].__setitem__(1, 0.0), "fence is not a whole number"),
+        (lambda d: d["places"][0][1].__setitem__(2, 100_001), "misses is not a whole number"),
+        (lambda d: d["places"][0][1].__setitem__(3, [0, 2]), "line is not a whole number in 0..1"),
+        (lambda d: d["places"][0][1].__setitem__(3, [1, 0]), "in the order of their names"),
+        (lambda d: d["places"][0][1].__setitem__(3, [0, 0, 1]), "different lines"),
+    ],
+)
+def test_lapses_are_read_strictly(change: Callable[[Document], object], why: str) -> None:
+    document = told()
+    change(document["instance"]["groups"][0]["lapses"])
+    document["sha256"] = digest(document)
+    verdict = verify(document)
+    assert verdict.outcome is Outcome.REJECTED
+    assert why in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda r: r.pop("lapses"), "result lacks 'lapses'"),
+        (lambda r: r.pop("without_lapses"), "result lacks 'without_lapses'"),
+        (lambda r: r["lapses"].pop("fence", r["lapses"].pop("misses")), "lapses lacks 'misses'"),
+        (lambda r: r["lapses"]["base"].update(weights=[]), "base has the unknown key 'weights'"),
+        (lambda r: r["lapses"].update(credits=11), "upper 30 reported by lapses, which add up to 29"),
+        (lambda r: r["lapses"].update(credits=-1), "credits is not a whole number"),
+        (
+            lambda r: r["evidence"].update(upper="pessimistic"),
+            "upper is reported by pessimistic, which knows no lapses",
+        ),
+        (lambda r: r["without_lapses"]["evidence"].update(upper="lapses"), "by lapses, but there are none"),
+        (lambda r: r["without_lapses"].update(lower=4, status="bounded"), "lower is 5, but without lapses 4"),
+        (lambda r: r["without_lapses"].update(status="bounded"), "status does not follow"),
+        (lambda r: r["without_lapses"].update(warps=2), "without_lapses has the unknown key 'warps'"),
+        (lambda r: r["without_lapses"].update(seconds=-1), "seconds is not a duration"),
+        (lambda r: r["history"][-1].update(upper=26), "history"),
+        (lambda r: r["without_lapses"]["history"][-1].update(upper=4), "history"),
+        (lambda r: r.update(queues={}), "result has the unknown key 'queues'"),
+        (lambda r: r.update(best_case=[4, 5]), ""),
+        (lambda r: r.update(best_case=3), "best case 3 is wrong"),
+    ],
+)
+def test_claims_are_read_strictly(change: Callable[[Document], object], why: str) -> None:
+    document = told()
+    change(document["result"])
+    document["sha256"] = digest(document)
+    verdict = verify(document)
+    assert (verdict.outcome is Outcome.ACCEPTED) == (not why)
+    assert why in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("queues", "why"),
+    [
+        ({}, "queues are not an object of different classes"),
+        ({"q": [["L"], 1, False], "r": [["L"], 1, False]}, "queues are not an object of different classes"),
+        ({"q": [["L", "L"], 1, False]}, "queues are not an object of different classes"),
+        ({"q": [["X"], 1, False]}, "queues are not an object of different classes"),
+        ({"q": [[], 1, False]}, "classes of a queue is not a list"),
+        ({"q": [["L"], 0, False]}, "places is not a whole number"),
+        ({"q": [["L"], 1, 0]}, "does not say whether it blocks"),
+        ({"q": [["L"], 1]}, "queue is not a list of 3..3"),
+    ],
+)
+def test_queues_are_read_strictly(queues: Document, why: str) -> None:
+    document = result_bundle(solve(Instance.of("C", 2)))
+    document["instance"]["machine"]["queues"] = queues
+    document["sha256"] = digest(document)
+    verdict = verify(document)
+    assert verdict.outcome is Outcome.REJECTED
+    assert why in verdict.reason
