@@ -11,18 +11,22 @@ from makespan.model.feature import Feature
 from makespan.model.machine import (
     OPERATIONS,
     CycleRange,
+    KnownLapses,
     Latency,
+    LineCache,
     Machine,
     MachineFile,
     PortResource,
     SchedulerPromise,
     TimedOperation,
     UnitClass,
+    UnitQueue,
     Use,
     find_machine,
     shipped_machines,
 )
-from makespan.model.machine.files import MachineDatum
+from makespan.model.machine.numbers import MachineDatum
+from makespan.model.wording import count_words, cycle_words
 from makespan.proof.engines import ENGINES
 from makespan.report.lines import align_columns, bullet_lines, fact_lines, terminal_width
 
@@ -95,6 +99,8 @@ def _page(file: MachineFile) -> Iterator[str]:
         "scheduler": "" if machine.scheduler is SchedulerPromise.ANY else str(machine.scheduler),
         **{unit.name: _machine_text(unit) for unit in machine.units},
         **{ports.name: f"{_ports(ports)}, which classes use" for ports in machine.resources},
+        **{f"queue {queue.name}": _queue_text(queue) for queue in machine.queues},
+        **_lapses_texts(machine.lapses),
         "engines": _support(machine),
         "unverified": _doubt(file),
     }
@@ -121,6 +127,32 @@ def _machine_text(unit: UnitClass) -> str:
     held = "1 cycle" if unit.interval == 1 else f"{unit.interval} cycles"
     uses = "".join(f"; uses {use}" for use in unit.uses)
     return f"{_ports(unit)}, held for {held}; latency {unit.latency}{uses}"
+
+
+def _queue_text(queue: UnitQueue) -> str:
+    places = count_words(queue.places, "place")
+    return f"{places} for {', '.join(queue.units)}{'; while it is full nothing else may issue' * queue.blocks}"
+
+
+def _lapses_texts(known: KnownLapses | None) -> dict[str, str]:
+    """Return what is known of lapses, by what it is about."""
+    if known is None:
+        return {}
+    reads, found = known.registers, dict[str, str]()
+    if reads is not None:
+        queued = "count" if reads.is_variable else "do not count"
+        found["registers"] = f"{reads.banks} banks, {reads.ports} a cycle from each; reads from a queue {queued}"
+    for name, cache in (("code", known.code), ("constants", known.constants)):
+        if cache is not None:
+            late = f"a line that the next cache has takes {cycle_words(cache.window)}"
+            found[name] = f"{cache.sets} sets of {cache.ways} lines of {count_words(cache.line, 'byte')}; {late}"
+    cycles = {"integer multiply-add": known.multiply, "late line of constants": known.constant}
+    cycles |= {f"fence ({scope})": each for scope, each in known.fence.items()}
+    if listed := [f"{name} {each}" for name, each in cycles.items() if each is not None]:
+        found["lapses"] = f"cycles at most: {', '.join(listed)}"
+    if known.carried_over:
+        found["carried over"] = f"lapses, from {known.carried_over}"
+    return found
 
 
 def _operations(machine: Machine) -> Iterator[str]:
@@ -170,6 +202,11 @@ def _document(file: MachineFile) -> dict[str, object]:
         },
         "resources": {ports.name: {"capacity": ports.capacity, "shared": ports.shared} for ports in machine.resources},
         "operations": {each.name: {"class": each.unit, "latency": _range(each)} for each in machine.operations},
+        "lapses": None if machine.lapses is None else _lapses_data(machine.lapses),
+        "queues": {
+            queue.name: {"units": list(queue.units), "places": queue.places, "blocks": queue.blocks}
+            for queue in machine.queues
+        },
         "caveats": list(map(str, file.caveats)),
         "notes": list(file.notes),
         "figures": [
@@ -182,6 +219,27 @@ def _document(file: MachineFile) -> dict[str, object]:
             for datum in file.data
         ],
     }
+
+
+def _lapses_data(known: KnownLapses) -> dict[str, object]:
+    reads = known.registers
+    caches = {"constants": known.constants, "code": known.code}
+    return {
+        "registers": None
+        if reads is None
+        else {"banks": reads.banks, "ports": reads.ports, "variable": reads.is_variable},
+        "multiply": known.multiply,
+        "constant": known.constant,
+        **{name: None if cache is None else _cache_data(cache) for name, cache in caches.items()},
+        "fence": dict(known.fence),
+        "expiry": known.expiry,
+        "carried_over": known.carried_over or None,
+        "verified": known.is_verified,
+    }
+
+
+def _cache_data(cache: LineCache) -> dict[str, object]:
+    return cache._asdict() | {"next": None if cache.next is None else cache.next._asdict()}
 
 
 def _range(of: Latency | CycleRange | Use | TimedOperation) -> list[int | None]:

@@ -1,8 +1,6 @@
 """A machine: the classes of execution units of one streaming multiprocessor, and the files that describe machines."""
 
 from makespan.model.machine.files import (
-    CycleRange,
-    MachineDatum,
     MachineFile,
     executes,
     find_machine,
@@ -19,11 +17,19 @@ from makespan.model.machine.given import (
     narrow_intervals,
     timed_operations,
 )
-from makespan.model.machine.values import (
+from makespan.model.machine.known_lapses import (
     CONSTANT_MISS,
-    DELAY,
     FETCH,
     FETCHES,
+    CacheSize,
+    KnownLapses,
+    LineCache,
+    RegisterReads,
+    UnitQueue,
+)
+from makespan.model.machine.numbers import CycleRange, MachineDatum
+from makespan.model.machine.values import (
+    DELAY,
     MAX_CAPACITY,
     MAX_INTERVAL,
     MAX_ISSUE_WIDTH,
@@ -31,17 +37,13 @@ from makespan.model.machine.values import (
     ONE_CYCLE,
     OPERATIONS,
     PAPER,
-    KnownLapses,
     Latency,
-    LineCache,
     Machine,
     Pool,
     PortResource,
-    RegisterReads,
     SchedulerPromise,
     TimedOperation,
     UnitClass,
-    UnitQueue,
     Use,
     WarpAssignment,
     capability,
@@ -60,6 +62,7 @@ __all__ = [
     "ONE_CYCLE",
     "OPERATIONS",
     "PAPER",
+    "CacheSize",
     "CycleRange",
     "GivenRange",
     "KnownLapses",

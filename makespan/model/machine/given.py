@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from makespan.host.errors import InputError, did_you_mean
 from makespan.model import assumptions
+from makespan.model.machine.known_lapses import FETCHES
 from makespan.model.machine.values import (
-    FETCHES,
     MAX_INTERVAL,
     MAX_LATENCY,
     MAX_SMS,

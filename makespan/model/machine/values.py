@@ -12,6 +12,7 @@ from typing import NamedTuple
 from makespan.host.errors import InputError, did_you_mean
 from makespan.model.assumptions import Assumption
 from makespan.model.feature import SCHEDULER, Feature
+from makespan.model.machine.known_lapses import KnownLapses, UnitQueue
 
 MAX_CAPACITY = 1024
 MAX_INTERVAL = 1024
@@ -92,6 +93,17 @@ def class_name(value: str) -> str:
     return value
 
 
+def resource_name(value: object, what: str = "a resource") -> str:
+    """Return the name of a resource, or of `what`, if it is one that users may give.
+
+    Raises:
+        InputError: anything but a small letter, then up to 31 small letters, digits and hyphens.
+    """
+    if not isinstance(value, str) or not _RESOURCE.fullmatch(value):
+        raise InputError(f"{what} is named by small letters, digits and hyphens, not {shown(value)}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Latency:
     """A range of cycles from the issue of an instruction until its warp may issue the next one.
@@ -130,8 +142,7 @@ class PortResource:
     shared: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _RESOURCE.fullmatch(self.name):
-            raise InputError(f"a resource is named by small letters, digits and hyphens, not {shown(self.name)}")
+        resource_name(self.name)
         check_whole(self.capacity, f"capacity of {self.name}", MAX_CAPACITY)
 
     def __str__(self) -> str:
@@ -239,19 +250,6 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
 )
 """The operations that a machine can time. Instruction sets sort their opcodes under these names."""
 
-FETCHES: Mapping[str, str] = MappingProxyType(
-    {
-        "fetch": "the first fetch of a line of code",
-        "constant-miss": "the first fetch of a line of constants",
-    }
-)
-"""The waits for lines that no cache of the SM has yet. They are no operations, and only a user knows their length.
-
-A user names them like operations. They count where a machine knows a cache of such lines (`KnownLapses`).
-"""
-
-FETCH, CONSTANT_MISS = FETCHES
-
 SLEEP = "sleep"
 """The operation that a machine file may leave out: then the class of branches serves it."""
 
@@ -311,79 +309,6 @@ class SchedulerPromise(StrEnum):
     FAIR = "fair"
 
 
-class RegisterReads(NamedTuple):
-    """The ports of a register file, from which follow the lapses of an instruction that reads several registers.
-
-    Args:
-        banks: the number of banks; register n lies in bank n mod this.
-        ports: the registers that a bank delivers in one cycle.
-        is_variable: whether instructions that read their operands from a queue may make a scheduler lapse, too.
-    """
-
-    banks: int
-    ports: int
-    is_variable: bool
-
-
-class LineCache(NamedTuple):
-    """A cache of lines of code or constants, and how late a line may be.
-
-    Args:
-        line: the bytes of a line.
-        sets: the number of sets.
-        ways: the lines of a set.
-        window: the most cycles until a line is there that the next cache has.
-    """
-
-    line: int
-    sets: int
-    ways: int
-    window: int
-
-
-@dataclass(frozen=True)
-class KnownLapses:
-    """The lapses of the schedulers of a GPU, as far as sources tell: the table `[lapses]`.
-
-    Args:
-        registers: of reads of registers; None where nothing is known, as for all that follows.
-        multiply: the lapses of an integer multiply-add.
-        constant: the lapses of an instruction for each line of constants among its operands.
-        constants: the cache of constants that are operands, of each partition.
-        code: the cache of instructions of each partition.
-        fence: the lapses of the whole SM at a fence, by its scope: `block`, `gpu` and `system`.
-        expiry: the cycles from the end of a warp on in which its credit may still be spent.
-        carried_over: the architecture whose lapses these are; empty if they were found on this one.
-        is_verified: whether sources confirm all of them.
-    """
-
-    registers: RegisterReads | None = None
-    multiply: int | None = None
-    constant: int | None = None
-    constants: LineCache | None = None
-    code: LineCache | None = None
-    fence: Mapping[str, int] = field(default_factory=dict, hash=False)
-    expiry: int = 0
-    carried_over: str = ""
-    is_verified: bool = False
-
-
-class UnitQueue(NamedTuple):
-    """A queue of each partition between its scheduler and the ports of some classes (docs/model.md, "Queues").
-
-    Args:
-        name: its name.
-        units: the classes whose instructions go through it.
-        places: the most instructions that wait in it.
-        blocks: whether the scheduler may issue nothing at all while it is full.
-    """
-
-    name: str
-    units: tuple[str, ...]
-    places: int
-    blocks: bool
-
-
 @dataclass(frozen=True)
 class Machine:
     """One streaming multiprocessor: unit classes, resources, partitions, and what its scheduler promises.
@@ -441,6 +366,9 @@ class Machine:
         for operation in self.operations:
             if operation.unit not in names:
                 raise InputError(f"machine {self.name!r} has no class {operation.unit}, which serves {operation.name}")
+        queued = [unit for queue in self.queues for unit in queue.units]
+        if len(set(queued)) < len(queued) or len({queue.name for queue in self.queues}) < len(self.queues):
+            raise InputError(f"machine {self.name!r} has queues with different names and different classes")
         for queue in self.queues:
             if unknown := sorted(set(queue.units) - set(names)):
                 raise InputError(f"machine {self.name!r} has no class {unknown[0]}, which goes through {queue.name}")
@@ -552,10 +480,7 @@ class Machine:
     @property
     def fetches(self) -> tuple[str, ...]:
         """Return those of `FETCHES` whose lines lie in a cache that this machine knows."""
-        known = self.lapses or KnownLapses()
-        return tuple(
-            name for name, cache in ((FETCH, known.code), (CONSTANT_MISS, known.constants)) if cache is not None
-        )
+        return () if self.lapses is None else self.lapses.fetches
 
     @property
     def is_basic(self) -> bool:
