@@ -39,7 +39,7 @@ from makespan.host.text_file import read_bytes
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.assumptions import AssumptionKind as About
-from makespan.model.claim import WorstCaseClaim
+from makespan.model.claim import WorstCaseClaim, programs_of
 from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance, GpuResult
 from makespan.model.instance import Instance
@@ -203,18 +203,20 @@ class Solver:
         limits: It makes the budget of one instance.
         store: It is asked before a kernel is solved.
         is_for_bounds: Whether only upper ends matter: then no long schedules of several waves are looked for.
-        known: The claims that were solved before, by instance and by its assumptions, which are no part of its
+        known: The claims that were solved before, by instance, its assumptions and its lapses, which are no part of its
             equality.
     """
 
     limits: Callable[[], Limits]
     store: ClaimStore | None = None
     is_for_bounds: bool = False
-    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...]], WorstCaseClaim] = field(default_factory=dict)
+    known: dict[tuple[Instance | GpuInstance, tuple[Assumption, ...], tuple[object, ...]], WorstCaseClaim] = field(
+        default_factory=dict
+    )
 
     def claim(self, asked: Instance | GpuInstance) -> WorstCaseClaim:
         """Return the worst case of what is asked: from the store, or solved, once."""
-        key = asked, asked.assumptions
+        key = asked, asked.assumptions, _lapses(asked)
         if key not in self.known:
             self.known[key] = self._claim(asked)
         return self.known[key]
@@ -384,13 +386,19 @@ def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:
     return "".join(f"; {each}" for each in said)
 
 
+def _lapses(asked: Instance | GpuInstance) -> tuple[object, ...]:
+    """Return what is known of the lapses of the machine, and the lapses of all programs in order."""
+    return (asked.machine.lapses, *(program.lapses for program in programs_of(asked)))
+
+
 def _solve_launch(launch: KernelLaunch, sizes: Sequence[int], card: Gpu | None, solver: Solver) -> WorstCaseClaim:
     """Return the worst of the worst cases on partitions of these numbers of SMs."""
     with within(solver.limits().seconds):
         gpus = [on_sms(launch, sms, card) for sms in sizes]
         asked = [on_one_sm(gpu) if gpu.has_lone_sms else (gpu,) for gpu in gpus]
-    questions: dict[Instance | GpuInstance, None] = dict.fromkeys(one for several in asked for one in several)
-    claims = [solver.claim(one) for one in questions]
+    # how late lines are may depend on the number of SMs
+    questions = {(one, _lapses(one)): one for several in asked for one in several}
+    claims = [solver.claim(one) for one in questions.values()]
     worst = max(claims, key=lambda claim: claim.upper)
     notes = dict.fromkeys(note for claim in claims for note in claim.assumptions)
     lower = max(claim.lower for claim in claims)  # one of the questions attains it

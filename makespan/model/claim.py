@@ -58,11 +58,12 @@ class WorstCaseClaim:
         notes: tuple[Assumption, ...],
     ) -> "WorstCaseClaim":
         """Return a claim of these bounds; everything else follows from the instance."""
-        one_path = all(program.is_chain for program in _programs(asked))
+        one_path = all(program.is_chain for program in programs_of(asked))
         return cls(bounds.lower, bounds.upper, _subject_text(asked), proof, notes, one_path)
 
 
-def _programs(asked: Instance | GpuInstance) -> Iterator[Program]:
+def programs_of(asked: Instance | GpuInstance) -> Iterator[Program]:
+    """Yield the programs of the groups of an instance, or of the warps of a block of each grid."""
     if isinstance(asked, Instance):
         yield from (group.program for group in asked.groups)
     else:

@@ -9,12 +9,16 @@ ALONE_NAME = "theorem 1S"
 
 
 def promise_words(said: Iterable[str]) -> str:
-    """Return the words that follow "every work-conserving scheduler" where a bound under these caveats needs more.
+    """Return the words that follow "every work-conserving scheduler" under these caveats.
 
     >>> promise_words(["for a fair scheduler"]), promise_words(["for this path only"])
     (' that is fair', '')
+    >>> promise_words(["on the SM as it is known"])
+    ' with known lapses'
     """
-    return f" that is {SchedulerPromise.FAIR}" if "for a fair scheduler" in tuple(said) else ""
+    caveats = tuple(said)
+    fair = f" that is {SchedulerPromise.FAIR}" if "for a fair scheduler" in caveats else ""
+    return fair + " with known lapses" * ("on the SM as it is known" in caveats)
 
 
 def scope_words(said: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """Runs of scheduling policies, beside the best and the worst case of all schedulers.
 
-A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler.
+A run of a policy is one schedule. The shortest and the longest case are proven for every work-conserving scheduler. A
+policy never lets a scheduler lapse.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,28 +49,39 @@ class PolicyGap:
         return self.result.best_case
 
     def rows(self) -> Iterator[PolicyRow]:
-        """Yield the table: best case, runs from the shortest to the longest, worst case, M^L + M^C."""
-        best, worst = self.best_case, self.result.bounds
-        yield PolicyRow("best case", "proven", best.lower, best.upper, "the shortest work-conserving schedule")
+        """Yield the table: best case, runs from the shortest to the longest, worst case, M^L + M^C.
+
+        Where schedulers lapse, the worst case without lapses comes before that with them.
+        """
+        best, worst, plain = self.best_case, self.result.bounds, self.result.without_lapses
+        shortest = "the shortest work-conserving schedule" if plain is None else "the shortest schedule"
+        yield PolicyRow("best case", "proven", best.lower, best.upper, shortest)
         for policy, makespan in sorted(self.runs.items(), key=lambda item: item[1]):
             yield PolicyRow(policy, "run", makespan, makespan, ONE_RUN)
-        every = f"every work-conserving scheduler{promise_words(self.result.caveats)}"
-        evidence = f"{every}; at most {worst.upper} by {self.result.upper_evidence}"
-        yield PolicyRow("worst case", "proven", worst.lower, worst.upper, evidence)
+        if plain is not None:
+            without, evidence = plain.bounds, _worst_case_words(plain)
+            yield PolicyRow("without lapses", "proven", without.lower, without.upper, evidence)
+        yield PolicyRow("worst case", "proven", worst.lower, worst.upper, _worst_case_words(self.result))
         bound = self.result.pessimistic
         name = pessimistic_name(self.result.instance.machine, runs_ahead=self.result.instance.runs_ahead)
-        yield PolicyRow(name, "bound", bound, bound, pessimistic_meaning(name))
+        yield PolicyRow(name, "bound", bound, bound, pessimistic_meaning(name, lapses=plain is not None))
+
+
+def _worst_case_words(result: Result) -> str:
+    every = f"every work-conserving scheduler{promise_words(result.caveats)}"
+    return f"{every}; at most {result.bounds.upper} by {result.upper_evidence}"
 
 
 def one_run(instance: Instance, policy: str, choices: Choices) -> Schedule:
-    """Return the schedule of a policy, replayed, and within the bounds that cost nothing.
+    """Return the schedule of a policy, which never lapses, replayed and within the bounds that cost nothing.
 
     Raises:
         InvalidScheduleError: it does not replay.
         BrokenPromiseError: it is outside of these bounds.
     """
-    schedule = run(instance, policy, choices)
-    least, makespan, most = least_possible(instance), replay(instance, schedule), pessimistic(instance)
+    asked = instance.without_lapses
+    schedule = run(asked, policy, choices)
+    least, makespan, most = least_possible(asked), replay(asked, schedule), pessimistic(asked)
     if not least <= makespan <= most:
         raise BrokenPromiseError(f"policy {policy} takes {makespan} cycles, outside of {least}..{most}")
     return schedule
@@ -90,10 +102,13 @@ def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
         InvalidScheduleError: a run does not replay.
         BrokenPromiseError: a run is shorter than the best case or longer than the worst case.
     """
-    runs = {policy: replay(result.instance, schedule) for policy, schedule in schedules.items()}
+    if (plain := result.without_lapses) is not None:
+        result = replace(result, without_lapses=enclosing(plain, schedules).result)
+    asked = result.instance.without_lapses
+    runs = {policy: replay(asked, schedule) for policy, schedule in schedules.items()}
     best, worst = result.best_case, result.bounds
     if best is None:
-        best = Bounds(least_possible(result.instance), min(runs.values()))
+        best = Bounds(least_possible(asked), min(runs.values()))
     for policy, makespan in runs.items():
         if not best.lower <= makespan <= worst.upper:
             raise BrokenPromiseError(

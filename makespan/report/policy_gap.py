@@ -149,7 +149,8 @@ def _draw_frame(axes: "Axes", gap: PolicyGap, rows: list[PolicyRow]) -> None:
 
     axes.axvspan(gap.best_case.lower, gap.result.bounds.upper, color=SPAN, zorder=0)
     axes.set(xlim=(0, 1.02 * max(row.upper for row in rows)), ylim=(len(rows) - 0.5, -0.5), xlabel="cycles")
-    axes.set_yticks(range(len(rows)), [formula_text(row.name).replace(" bound", "\nbound") for row in rows])
+    names = [formula_text(row.name).replace(" bound", "\nbound").replace("without ", "without\n") for row in rows]
+    axes.set_yticks(range(len(rows)), names)
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_fontweight("normal" if row.kind == "run" else "bold")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))

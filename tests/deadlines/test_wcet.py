@@ -33,6 +33,7 @@ from makespan.model.assumptions import AssumptionKind as About
 from makespan.model.claim import WorstCaseClaim
 from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance
+from makespan.model.lapses import PlaceLapses
 from makespan.model.machine import PAPER, SchedulerPromise, UnitClass
 from makespan.model.program import Program
 from makespan.model.result import Bounds
@@ -183,6 +184,33 @@ def test_equal_kernels_are_solved_once(folder: Path, monkeypatch: pytest.MonkeyP
     times = execution_times(files.read(folder / "tasks.toml"), Solver(Limits))
     assert times["a"] == times["b"]
     assert len(asked) == 1
+
+
+def test_equal_kernels_with_other_lapses_are_solved_apart() -> None:
+    solver, program = Solver(Limits), Program.chain("CLLC")
+    some, more = (Instance.of(program.lapsing((PlaceLapses(credit=credit),) * 4), 3) for credit in (1, 2))
+    assert (some, some.assumptions) == (more, more.assumptions)  # lapses are no part of the equality
+    assert [solver.claim(one).upper for one in (some, more, some)] == [8 + 12, 8 + 24, 8 + 12]
+    assert (solver.claim(some).lower, solver.claim(some).proof) == (8, "lapses")
+
+
+@pytest.mark.parametrize("credits_", [(0, 1, 2), (0, 2, 1)])
+def test_lapses_may_depend_on_the_number_of_sms(
+    credits_: tuple[int, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How late a line is may depend on it, and a partition may have one SM or two."""
+
+    def of_size(_launch: KernelLaunch, sms: int, _card: object) -> GpuInstance:
+        late = Program.chain("CLLC").lapsing((PlaceLapses(credit=credits_[sms]),) * 4)
+        return GpuInstance.of(((late, 3),), 1, PAPER, sms=sms, resident=1)
+
+    monkeypatch.setattr(wcet_module, "on_sms", of_size)
+    text = FILE.format(source='kernel = "vecadd.ptx"\ngrid = 1\nblock = 96', sms=1)
+    task = text.replace('partition = "gpu"\n', "") + text[text.index("[[partition]]") : text.index("[[task]]")].replace(
+        'name = "gpu"', 'name = "other"'
+    ).replace("sms = 1", "sms = 2")
+    (folder / "tasks.toml").write_text(task)
+    assert execution_times(files.read(folder / "tasks.toml"), Solver(Limits))["a"].cycles == 8 + 24
 
 
 # What is no execution time

@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from makespan import Instance, Limits, Machine, Program, solve
-from makespan.host.errors import UnsupportedError
+from makespan.host.errors import BrokenPromiseError, UnsupportedError
+from makespan.many.study.comparison import PointResult
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import UnitClass, UnitQueue
 from makespan.model.result import Anomaly, Bounds, Result, Status, Step, Upper
+from makespan.model.simulate import Choices, replay
+from makespan.proof.policy_gap import enclosing, runs
 from makespan.report.result.text import bound_rows, deadline_verdict, picture_subtitle, result_report
 
 PLAIN = Program.chain("CLLCLL")
@@ -128,3 +131,36 @@ def test_queues_are_refused() -> None:
     machine = Machine("queue", (UnitClass("L", 1),), queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
     with pytest.raises(UnsupportedError, match="does not know queues before shared units"):
         solve(Instance.of("LL", 2, machine))
+
+
+def test_runs_of_policies_never_lapse_and_lengthen_the_witness_of_both_results(result: Result) -> None:
+    schedules = runs(LAPSING, Choices())
+    assert {replay(WITHOUT, schedule) for schedule in schedules.values()} <= {13, 14}
+    inner = result.without_lapses
+    assert inner is not None
+    first = min(schedules.values(), key=lambda schedule: schedule.makespan)
+    # as if engines had found no schedule that is longer than the shortest of the policies
+    weak = replace(inner, witness=first, bounds=Bounds(first.makespan, 14), best_case=None)
+    open_ = Bounds(first.makespan, UPPER)
+    gap = enclosing(replace(result, witness=first, bounds=open_, best_case=None, without_lapses=weak), schedules)
+    longest = max(schedule.makespan for schedule in schedules.values())
+    assert first.makespan < longest
+    assert gap.result.bounds == Bounds(longest, UPPER)
+    assert gap.result.without_lapses is not None
+    assert gap.result.without_lapses.bounds == Bounds(longest, 14)
+    assert gap.result.without_lapses.witness == gap.result.witness
+    assert gap.result.history[-1][2:] == (longest, UPPER, "lapses")
+    rows = {row.name: (row.lower, row.upper, row.remark) for row in gap.rows()}
+    assert rows["without lapses"] == (longest, 14, "every work-conserving scheduler; at most 14 by theorem-e")
+    worst = f"every work-conserving scheduler with known lapses; at most {UPPER} by lapses"
+    assert rows["worst case"] == (longest, UPPER, worst)
+    with pytest.raises(BrokenPromiseError, match="outside of"):
+        enclosing(replace(result, without_lapses=replace(weak, bounds=Bounds(13, 13))), schedules)
+
+
+def test_a_comparison_says_what_proves_the_ends_of_the_best_case(result: Result) -> None:
+    point = PointResult.of(result)
+    assert (point.worst, point.upper_evidence, point.pessimistic) == (Bounds(14, UPPER), "lapses", UPPER)
+    assert point.best_case is not None
+    assert point.best_case.bounds == Bounds(12, 13)
+    assert (point.best_case.lower_evidence, point.best_case.upper_evidence) == ("least-possible", "schedule")

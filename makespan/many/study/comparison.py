@@ -101,8 +101,9 @@ class BestCase:
         """Return the best case of a result. None means that it was not asked for."""
         if result.best_case is None:
             return None
-        best, searched = result.best_case, "phases" if result.phases else "search"
-        known = fastest_known(result.instance, result.witness, Limits())
+        asked = result.without_lapses or result  # with lapses the best case leans on that without them
+        best, searched = result.best_case, "phases" if asked.phases else "search"
+        known = fastest_known(asked.instance, asked.witness, Limits())
         lower = "least-possible" if best.lower == known.lower else searched
         return cls(best, lower, "schedule" if best.upper == known.upper else searched)
 

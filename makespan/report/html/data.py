@@ -110,12 +110,13 @@ def page_data(gap: PolicyGap, context: PageContext, evidence: str) -> dict[str, 
         "name": make_visible(context.name),
         "verdict": text.verdict_line(result),
         "subject": make_visible(text.subject_line(result)),
-        "bound": {"name": name, "remark": pessimistic_meaning(name)},
+        "bound": {"name": name, "remark": pessimistic_meaning(name, lapses=result.lapses is not None)},
         "result": {**result_document(result), "explanation": explanation_document(explained)},
         "explanation": sentence(explained),
         "verification": None if context.verdict is None else verification(context.verdict),
         "deadline": deadline_data(context.deadline, result),
         "ladder": list(_ladder(gap)),
+        **_lapses(result),
         "policies": {"settings": simulation.describe_settings(instance, context.choices), "summary": gap_summary(gap)},
         "assumptions": [make_visible(str(note)) for note in result.assumptions],
         "loops": None if context.loops is None else list(map(_loop, context.loops)),
@@ -153,6 +154,14 @@ def _ladder(gap: PolicyGap) -> Iterator[dict[str, Any]]:
     yield last._asdict()
     for name, cycles, remark in text.robust_rows(gap.result):
         yield PolicyRow(name, "bound", cycles, cycles, remark)._asdict()
+
+
+def _lapses(result: Result) -> dict[str, Any]:
+    """Return the parts of a bound that holds with lapses; empty if there are none."""
+    if result.lapses is None:
+        return {}
+    parts = text.lapse_rows(result.lapses)
+    return {"lapses": [{"name": name, "cycles": cycles, "remark": remark} for name, cycles, remark in parts]}
 
 
 def verification(verdict: "Verdict") -> dict[str, Any]:

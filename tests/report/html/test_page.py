@@ -22,6 +22,7 @@ from makespan.cli.source import instances
 from makespan.kernels.flow import SourceLine
 from makespan.kernels.sass import Address, KernelResources, SassInstruction, SassKernel
 from makespan.model.instance import Instance
+from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.program import InstructionOrigin, Program, ProgramPlace
 from makespan.model.schedule import Schedule
@@ -30,7 +31,7 @@ from makespan.model.simulate.statistics import statistics
 from makespan.model.strings import NamedInstance
 from makespan.proof.bounds import any_units
 from makespan.proof.engines import solve
-from makespan.proof.policy_gap import PolicyGap, enclosing
+from makespan.proof.policy_gap import PolicyGap, enclosing, runs
 from makespan.report.gantt.svg import TILES
 from makespan.report.html import PageContext, PageInput, marks, page_data, render_page
 from makespan.report.html.chart import chart_data, encode_column, occupancy_data, warp_table
@@ -104,6 +105,25 @@ def test_a_certificate_in_the_evidence_has_a_row_of_its_own() -> None:
     known = enclosing(result, {"lrr": run(instance, "lrr")})
     ladder = _cells(read(render_page(page_data(known, CONTEXT, EVIDENCE))).one("ladder"))
     assert ladder["certificate"][0] == f"{proof.upper}"
+
+
+def test_a_bound_with_lapses_is_shown_with_its_parts_and_with_what_it_is_without_them() -> None:
+    program = Program.chain("CLLCLL").lapsing((PlaceLapses(1, 0, 2, (CacheLine("code 0", 5),)),) * 6)
+    result = solve(Instance.of(program, 3), best_case=True)
+    known = page_data(enclosing(result, runs(result.instance, CONTEXT.choices)), CONTEXT, EVIDENCE)
+    shown = read(render_page(known))
+    assert shown.all("h1")[0].words == str(result)
+    found = {element.attributes["data-value"]: element.words for element in shown if "data-value" in element.attributes}
+    assert found == {"lower": "14", "upper": "53", "pessimistic": "53", "without_lapses": "14"}
+    parts = _cells(shown.one("lapses"))
+    assert {name: int(row[0]) for name, row in parts.items() if name != "Part"} == {
+        "theorem 1'": 18, "+ lapses": 18, "+ late lines": 5, "+ misses": 12, "at most": 53
+    }  # fmt: skip
+    ladder = _cells(shown.one("ladder"))
+    assert (ladder["without lapses"][0], ladder["worst case"][0]) == ("14", "14 to 53")
+    assert "every work-conserving scheduler with known lapses" in ladder["worst case"][-1]
+    assert "In this schedule no scheduler lapses, and no line is late." in shown.one("schedule").text
+    assert "lapse" not in page().one("schedule").text
 
 
 def test_the_pessimistic_bound_is_written_with_superscripts_everywhere() -> None:
