@@ -201,6 +201,15 @@ def test_the_machines_of_tests_are_shipped_ones_with_the_tables(name: str, base:
     assert {*shared[0]} == using  # who shares ports of a queued class has to be in its queue
 
 
+def test_a_machine_for_some_classes_keeps_their_queues() -> None:
+    machine = read_machine(KNOWN / "known-ga10x.toml").machine
+    served = machine.serving({"C", "L", "K", "S"}).queues
+    assert served == (
+        UnitQueue("memory", ("L", "K"), 5, blocks=True),
+        UnitQueue("special", ("S",), 2, blocks=True),
+    )
+
+
 def test_a_page_shows_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["machines", str(KNOWN / "known-ga10x.toml")]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -422,11 +422,13 @@ class Machine:
         return all(use.is_fixed for unit in self.units for use in unit.uses)
 
     def serving(self, units: Collection[str]) -> "Machine":
-        """Return the part of this machine that serves these classes: the classes themselves and their resources."""
+        """Return the part of this machine that serves these classes: themselves, their resources and their queues."""
         classes = tuple(unit for unit in self.units if unit.name in units)
         used = {name for unit in classes for use in unit.uses for name in use.resources}
         resources = tuple(resource for resource in self.resources if resource.name in used)
-        queues = tuple(queue for queue in self.queues if set(queue.units) <= set(units))
+        # a queue stays one where only some of its classes are used
+        queued = [queue._replace(units=tuple(unit for unit in queue.units if unit in units)) for queue in self.queues]
+        queues = tuple(queue for queue in queued if queue.units)
         return replace(self, units=classes, resources=resources, operations=(), queues=queues)
 
     @cached_property
