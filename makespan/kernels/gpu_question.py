@@ -17,6 +17,7 @@ from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
 from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import ResourceShare, SmLimits
+from makespan.model.program import Program
 
 GRID = MissingInput("grid", "N", "the blocks of the grid")
 
@@ -162,7 +163,9 @@ def of_kernels(
     for launch, count in zip(launches, counts, strict=True):
         with prefix_errors(f"launch {launch.name}"):
             known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
-            block = _block(known, machine, known.residency.missing_shared if room is None else ())
+            beside = _leave_caches(machine, [other.kernel for other in launches if other is not launch])
+            block = _block(known, beside, known.residency.missing_shared if room is None else ())
+            block = tuple((_own_lines(program, launch.name), warps) for program, warps in block)
             shares = _shares(launch, sum(warps for _, warps in block), card, room)
             parts.append(LaunchedBlocks(block, count, launch.kernel.question.latencies, shares))
     if room is None:
@@ -175,6 +178,20 @@ def of_kernels(
         said = f"a block of {launch.name} takes {taken} of an SM, which has room for it as long as so much is left"
         told.append(part._replace(told=(tell(said),)))
     return _on_gpu(told, machine, sms, card)
+
+
+def _leave_caches(machine: Machine, others: Sequence[LaunchedKernel]) -> Machine:
+    """Return the machine with the room in caches of code and constants that other kernels on its SMs leave."""
+    if machine.lapses is None or not others:
+        return machine
+    known, flows = machine.lapses, [other.flow for other in others]
+    lines = [sass.KernelLines(flow, known) if isinstance(flow, sass.SassFlow) else None for flow in flows]
+    return replace(machine, lapses=sass.leave_room(known, lines))
+
+
+def _own_lines(program: Program, launch: str) -> Program:
+    """Return the program with lines of its launch alone: each launch has parameters, and may have code, of its own."""
+    return program.lapsing(tuple(lapses.owned_by(launch) for lapses in program.lapses))
 
 
 def _on_gpu(parts: Sequence[LaunchedBlocks], machine: Machine, sms: int, card: Gpu | None) -> GpuInstance:

@@ -370,8 +370,8 @@ def carried_over(architecture: str) -> Assumption:
 def line_caches(listed: str) -> Assumption:
     """Return what holds lines of code and constants, such as `of code (8 sets of 32 lines of 128 bytes)`."""
     text = (
-        f"only this launch uses the caches {listed} of each partition, whose sets follow the addresses, and a line"
-        " gives way to another one only where its set is full"
+        f"nothing else than is asked about uses the caches {listed} of each partition, whose sets follow the addresses,"
+        " and a line gives way to another one only where its set is full"
     )
     return instructions(text)
 

@@ -42,6 +42,14 @@ class PlaceLapses(NamedTuple):
     misses: int = 0
     lines: tuple[CacheLine, ...] = ()
 
+    def owned_by(self, owner: str) -> "PlaceLapses":
+        """Return the same lapses with lines that no other owner has, be they of the same name.
+
+        >>> PlaceLapses(lines=(CacheLine("code 0", 86),)).owned_by("first").lines
+        (CacheLine(name='first: code 0', window=86),)
+        """
+        return self._replace(lines=tuple(line._replace(name=f"{owner}: {line.name}") for line in self.lines))
+
     def __or__(self, other: "PlaceLapses") -> "PlaceLapses":
         """Return lapses that cover those of both."""
         return PlaceLapses(

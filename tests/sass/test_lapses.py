@@ -11,13 +11,17 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError, MissingInputsError
-from makespan.kernels.sass import SassKernel, SassModule, assemble_ptx, disassemble, program, warps
+from makespan.kernels.flow import Launch
+from makespan.kernels.gpu_question import SharedLaunch, of_kernels
+from makespan.kernels.question import KernelQuestion, launch_kernel
+from makespan.kernels.sass import SassKernel, SassModule, assemble_ptx, disassemble, leave_room, program, warps
 from makespan.kernels.sass.graph import flow
 from makespan.kernels.sass.timing import timed_code
 from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import PAPER, KnownLapses, LineCache, Machine, RegisterReads, given_latencies
+from makespan.model.program import Program
 from tests.sass.coded import coded
 
 REGISTERS = RegisterReads(banks=2, ports=1, is_variable=True)
@@ -366,6 +370,58 @@ def test_a_first_fetch_is_no_shorter_than_one_from_the_next_cache() -> None:
     assert {line.window for own in lapses(straight(3), slow) for line in own.lines} == {900}
 
 
+# Several kernels on an SM
+
+
+def together(*kernels: SassKernel, known_lapses: KnownLapses) -> list[Program]:
+    """The programs of launches of one block of one warp each, which share an SM."""
+    chosen, launches = machine(known_lapses), []
+    given = {name: GIVEN[name] for name in chosen.fetches}
+    for number, kernel in enumerate(kernels):
+        module = SassModule(kernel.file, (kernel,))
+        asked = KernelQuestion(module, launch=Launch(block=32, grid=1), latencies=given)
+        launches.append(SharedLaunch(f"launch {number}", launch_kernel(asked, chosen), {"slots": 1}))
+    return [grid.block[0][0] for grid in of_kernels(launches, chosen, sms=1, room={"slots": 4}).grids]
+
+
+def test_launches_that_share_an_sm_have_lines_of_their_own() -> None:
+    kernel = coded(BRANCHES.replace("@P1 BRA 0x50", "NOP"))
+    first, second = together(kernel, kernel, known_lapses=known())
+    names = [{line.name for line in each.lines} for each in (first, second)]
+    assert all(name.startswith("launch 0: listed c") for name in names[0])
+    assert names[1] == {f"launch 1{name.removeprefix('launch 0')}" for name in names[0]}
+    (alone,) = together(kernel, known_lapses=known())
+    assert {line.name for line in alone.lines} == names[0]
+    assert alone.lapses == first.lapses
+
+
+@pytest.mark.parametrize(("ways", "stays"), [(4, True), (3, False)])
+def test_lines_of_other_launches_may_be_in_any_set(ways: int, stays: bool) -> None:
+    """Two sets: a kernel of one line, with eight behind it, fills one of them with five lines, and its like too."""
+    cache = LineCache(128, 2, ways + 6, 86)
+    both = together(straight(8, alignment=128), straight(8, alignment=128), known_lapses=KnownLapses(code=cache))
+    assert [bool(each.lines) for each in both] == [stays] * 2
+    assert [max(own.misses for own in each.lapses) for each in both] == [0 if stays else 600] * 2
+
+
+@pytest.mark.parametrize("other", ["c[0x0][0x160]", "c[0x2][0x0]", "cx[UR4][0x10]", "RZ"])
+def test_constants_of_other_launches_may_be_in_any_set(other: str) -> None:
+    text = "B------:R-:W-:-:S04 FADD R0, R0, {};\nB------:R-:W-:-:S05 EXIT;"
+    own, beside = coded(text.format("c[0x0][0x200]")), coded(text.format(other))
+    for ways in range(1, 3):
+        known_lapses = KnownLapses(constant=4, constants=CONSTANTS._replace(ways=ways))
+        first, _ = together(own, beside, known_lapses=known_lapses)
+        stays = other == "RZ" or (ways == 2 and "cx" not in other)
+        assert bool(first.lines) is stays
+
+
+def test_a_kernel_of_unknown_lines_leaves_no_room() -> None:
+    assert leave_room(known(), [None]) == replace(
+        known(), code=CODE[86]._replace(ways=0), constants=CONSTANTS._replace(ways=0)
+    )
+    assert leave_room(KnownLapses(multiply=1), [None]) == KnownLapses(multiply=1)
+
+
 # What must be given, and what is supposed
 
 
@@ -424,9 +480,9 @@ def test_what_else_is_supposed_of_lapses_stands_in_the_list() -> None:
         " the sources of the machine file tell, and of nothing else; not all of their numbers are confirmed"
     ) in texts
     assert (
-        "only this launch uses the caches of code (8 sets of 32 lines of 128 bytes) and of constants (4 sets of 2 lines"
-        " of 64 bytes) of each partition, whose sets follow the addresses, and a line gives way to another one only"
-        " where its set is full"
+        "nothing else than is asked about uses the caches of code (8 sets of 32 lines of 128 bytes) and of constants"
+        " (4 sets of 2 lines of 64 bytes) of each partition, whose sets follow the addresses, and a line gives way to"
+        " another one only where its set is full"
     ) in texts
     assert constants not in texts
     assert constants in map(str, program(kernel, machine=machine(KnownLapses(multiply=1))).assumptions)

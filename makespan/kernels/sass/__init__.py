@@ -10,6 +10,7 @@ What a launch, loop bounds, traces and the like are is said in `makespan.kernels
 from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble, read
 from makespan.kernels.sass.graph import SassFlow, flow
+from makespan.kernels.sass.lapses import KernelLines, leave_room
 from makespan.kernels.sass.module import (
     Address,
     Control,
@@ -37,6 +38,7 @@ programs = ANALYSIS.programs
 __all__ = [
     "Address",
     "Control",
+    "KernelLines",
     "KernelResources",
     "SassFlow",
     "SassInstruction",
@@ -52,6 +54,7 @@ __all__ = [
     "disassemble",
     "fit_launch",
     "flow",
+    "leave_room",
     "listing",
     "loops",
     "missing_shared",

@@ -11,8 +11,8 @@ its simulator, `remodeling/subcore.cc`; the numbers are those of a machine file.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from typing import NamedTuple
@@ -162,6 +162,33 @@ class KernelLines:
             else max((count for number, count in sets.items() if number >= 0), default=0)
         )
         return own + sets[-1] <= cache.ways
+
+    @property
+    def most_in_a_set(self) -> tuple[int | None, int | None]:
+        """Return the most lines of code, and of constants, that are in one set; None for any number of them."""
+        sets = self._constant_sets
+        if not any(map(_has_constants, self.flow.code)):
+            return max(self._code_lines.values(), default=0), 0
+        own = None if sets is None else sets[-1] + max((count for at, count in sets.items() if at >= 0), default=0)
+        return max(self._code_lines.values(), default=0), own
+
+
+def leave_room(known: KnownLapses, others: Iterable[KernelLines | None]) -> KnownLapses:
+    """Return the caches as other kernels leave them, which are on the SM, too: their lines may be in any sets.
+
+    Args:
+        others: the lines of these kernels; None for a kernel whose lines are not known.
+    """
+    taken = [(None, None) if lines is None else lines.most_in_a_set for lines in others]
+    code, constants = ([each[at] for each in taken] for at in range(2))
+    return replace(known, code=_less(known.code, code), constants=_less(known.constants, constants))
+
+
+def _less(cache: LineCache | None, taken: Sequence[int | None]) -> LineCache | None:
+    if cache is None:
+        return None
+    left = 0 if None in taken else cache.ways - sum(count or 0 for count in taken)
+    return cache._replace(ways=max(0, left))
 
 
 class NeededLines(NamedTuple):
