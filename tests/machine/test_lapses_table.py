@@ -83,16 +83,16 @@ def test_the_tables_give_the_lapses_and_a_source_for_each_number(tmp_path: Path)
 
 
 def test_lapses_are_verified_if_every_number_is(tmp_path: Path) -> None:
-    sure = '[lapses]\nmultiply = { cycles = 0, source = "p. 1" }\n'
-    known = read(tmp_path, sure).machine.lapses
-    assert known == KnownLapses(multiply=0, is_verified=True)
-    doubtful = read(tmp_path, f"{sure}expiry = 3\n").machine.lapses
+    sure = '[lapses]\nmultiply = { cycles = 0, source = "p. 1" }\nexpiry = '
+    known = read(tmp_path, f'{sure}{{ value = 3, source = "p. 2" }}').machine.lapses
+    assert known == KnownLapses(multiply=0, expiry=3, is_verified=True)
+    doubtful = read(tmp_path, f"{sure}3").machine.lapses
     assert doubtful is not None
     assert not doubtful.is_verified
 
 
 def test_lapses_of_another_architecture_say_so(tmp_path: Path) -> None:
-    text = '[lapses]\ncarried-over = "Ampere"\nmultiply = { cycles = 1, source = "p. 1"%s }\n'
+    text = '[lapses]\ncarried-over = "Ampere"\nexpiry = 0\nmultiply = { cycles = 1, source = "p. 1"%s }\n'
     known = read(tmp_path, text % ", verified = false").machine.lapses
     assert known == KnownLapses(multiply=1, carried_over="Ampere")
     with pytest.raises(InputError, match=r"lapses.multiply.cycles is carried over from Ampere, so nothing confirms it"):
@@ -110,6 +110,8 @@ CACHE = "{ line = 128, sets = 8, ways = 32, window = 86 }"
         ("lapses.source = 'p. 1'", "lapses: source is a key of the whole file"),
         ("lapses.carried-over = 1", "lapses: carried-over must be a text, not 1"),
         ("lapses.carried-over = ''", "lapses: carried-over must be 1..500 printable characters"),
+        ("lapses.multiply = { cycles = 1 }", "lapses needs expiry = N: for how many cycles behind the end of a warp"),
+        ("lapses = {}", "lapses needs expiry = N"),
         ("lapses.expiry = -1", "lapses.expiry must be 0..100000, not -1"),
         ("lapses.expiry = false", "lapses.expiry must be a whole number, not False"),
         ("lapses.expiry = { least = 1 }", "lapses.expiry: unknown key 'least'; known: source, value, verified"),
@@ -163,7 +165,8 @@ CACHE = "{ line = 128, sets = 8, ways = 32, window = 86 }"
 )
 def test_tables_that_are_none_are_refused_by_one_line(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text(f"{text}\n{ONE}" if "[queues." not in text else ONE + text)
+    expiry = "lapses.expiry = 0\n" if text.startswith("lapses.") and "expiry" not in text + message else ""
+    file.write_text(f"{expiry}{text}\n{ONE}" if "[queues." not in text else ONE + text)
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         read_machine(file)
     assert str(caught.value).startswith(f"{file}: ")

@@ -82,8 +82,11 @@ def parse_lapses(given: object) -> tuple[KnownLapses, list[MachineDatum]]:
     read = {key: _parse_numbers(f"lapses.{key}", given[key], form) for key, form in _FORMS.items() if key in given}
     known = {key: {name: whole_value(datum) for name, datum in its.items()} for key, its in read.items()}
     data = [datum for its in read.values() for datum in its.values()]
-    if _EXPIRY in given:
-        data.append(_parse_number(f"lapses.{_EXPIRY}", given[_EXPIRY], (None, False), _CYCLES))
+    if _EXPIRY not in given:  # 0 would be a promise, and the kindest one
+        raise InputError(
+            f"lapses needs {_EXPIRY} = N: for how many cycles behind the end of a warp may its lapses come?"
+        )
+    data.append(_parse_number(f"lapses.{_EXPIRY}", given[_EXPIRY], (None, False), _CYCLES))
     carried_over = printable(given[_CARRIED], f"lapses: {_CARRIED}") if _CARRIED in given else ""
     if carried_over and (verified := [datum.key for datum in data if datum.verified]):
         raise InputError(f"{verified[0]} is carried over from {carried_over}, so nothing confirms it: verified = false")
@@ -94,7 +97,7 @@ def parse_lapses(given: object) -> tuple[KnownLapses, list[MachineDatum]]:
         constants=_cache("constant", known),
         code=_cache("fetch", known),
         fence=known.get("fence", {}),
-        expiry=whole_value(data[-1]) if _EXPIRY in given else 0,
+        expiry=whole_value(data[-1]),
         carried_over=carried_over,
         is_verified=all(datum.verified for datum in data),
     )
