@@ -10,7 +10,7 @@ what is found here.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from makespan.model.certificate import Weights
 from makespan.model.instance import Instance
 from makespan.model.lapses import PlaceLapses
-from makespan.model.program import BARRIER, Program
+from makespan.model.program import Program
 from makespan.model.result import Upper
 from makespan.verify import machine_form, pairs, phases
 from makespan.verify.paths import PhaseRegion, along
@@ -153,7 +153,7 @@ def _of_chain(instance: Instance, windows: Mapping[str, int]) -> tuple[int, int]
     needing, misses = Counter[str](), 0  # by line, the phases in which some warp needs it
     programs = [group.program for group in instance.groups]
     try:
-        for row in zip_longest(*(phases.regions(program, work, whole=True) for program in programs)):
+        for row in zip_longest(*(phases.regions(program, work) for program in programs)):
             here = [(program, region) for program, region in zip(programs, row, strict=True) if region]
             needing.update({name for program, region in here for name in _lines(program, region, work)})
             misses += max(_misses(program, region) for program, region in here)
@@ -162,15 +162,15 @@ def _of_chain(instance: Instance, windows: Mapping[str, int]) -> tuple[int, int]
     return sum(cycles * min(parts, needing[name]) for name, cycles in windows.items()), misses
 
 
-def _closing_barriers(program: Program, region: PhaseRegion) -> set[int]:
-    """Return the barriers at which a phase may end; until a warp has come there, it belongs to the phase."""
-    ahead = chain(region.begins, *(program.places[at].successors for at in region.inside))
-    return {at for at in ahead if at < program.end and program.places[at].unit == BARRIER}
+def _places(program: Program, region: PhaseRegion) -> set[int]:
+    """Return the places to which a warp may come in a phase, and the barriers at which it ends."""
+    # until a warp has come to a barrier, it may be withheld there as at an instruction of the phase
+    return {*region.begins, *chain.from_iterable(program.places[at].successors for at in region.inside)} - {program.end}
 
 
 def _lines(program: Program, region: PhaseRegion, work: ProofSteps) -> Iterator[str]:
     """Yield the lines that a warp may need in a phase."""
-    for at in chain(region.inside, _closing_barriers(program, region)) if program.lapses else ():
+    for at in _places(program, region) if program.lapses else ():
         work.spend(1 + len(program.lapses[at].lines))
         yield from (name for name, _ in program.lapses[at].lines)
 
@@ -179,11 +179,7 @@ def _misses(program: Program, region: PhaseRegion) -> int:
     """Return the most cycles of misses on a path through a phase, its last barrier included."""
     if not program.lapses:
         return 0
-    ahead = {at: program.lapses[at].misses for at in _closing_barriers(program, region)}
+    ahead = {program.end: 0} | {at: program.lapses[at].misses for at in _places(program, region)}
     for at in reversed(region.inside):
-        ahead[at] = program.lapses[at].misses + _most(ahead, program.places[at].successors)
-    return _most(ahead, region.begins)
-
-
-def _most(ahead: Mapping[int, int], places: Sequence[int]) -> int:
-    return max(ahead.get(at, 0) for at in places)
+        ahead[at] += max(ahead[after] for after in program.places[at].successors)
+    return max(ahead[at] for at in region.begins)

@@ -341,6 +341,7 @@ def test_what_is_added_by_theorem_1s() -> None:
     # theorem E counts besides them all lines, and the misses of the warps of a partition
     assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 15, 20 + 29, 4 + 8)
     assert lapses.additions(Instance.of(other, 4, TWO), Upper.THEOREM_1S) == (2, 20, 0)
+    assert lapses.additions(Instance.of(lapsing_string("C", line("a", 0)), 4, TWO), Upper.THEOREM_1S) == (0, 0, 0)
 
 
 def test_what_is_added_with_barriers() -> None:
