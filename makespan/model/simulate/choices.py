@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from makespan.host.errors import InputError
-from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, TIMES
+from makespan.model.feature import BARRIERS, LAPSES, MULTIPROCESSOR, PROGRAMS, TIMES
 from makespan.model.instance import Instance, requires
 from makespan.model.lowered import LoweredMachine, Reservation
 from makespan.model.program import BARRIER, Program
@@ -17,7 +17,7 @@ from makespan.model.program import BARRIER, Program
 LATENCIES = ("most", "least", "random")
 PATHS = ("longest", "shortest", "first", "random")
 ASSIGNMENTS = ("modulo", "random")
-KNOWS = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR
+KNOWS = PROGRAMS | TIMES | BARRIERS | MULTIPROCESSOR | LAPSES
 GROUP_SIZE = 8
 """Source: Narasiman et al., MICRO 2011: 32 warps in fetch groups of 8."""
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 
-from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance, requires
 from makespan.model.lowered import Reservation
@@ -16,7 +16,9 @@ from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+# Lapses only add schedules in which warps wait for longer, and every schedule does the work that is counted here. With
+# queues a warp may go on, and even finish, before its instruction is served, so shorter schedules are possible.
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR | {Feature.LAPSES}
 
 
 @requires(KNOWS, "the least possible")

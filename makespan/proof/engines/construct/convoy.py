@@ -7,15 +7,15 @@ docs/theory.md, 9, proves that each block costs exactly W-1 mixed cycles, as few
 
 from collections.abc import Iterator
 
-from makespan.model.feature import Feature
+from makespan.model.feature import LAPSES, Feature
 from makespan.model.instance import Instance
 from makespan.model.schedule import Schedule
 
-KNOWS = frozenset({Feature.CLASSES})
+KNOWS = LAPSES | {Feature.CLASSES}
 
 
 def applies(instance: Instance) -> bool:
-    """Return whether theorem E is attained: W >= 3 identical strings over at most two classes of one unit."""
+    """Return whether theorem E is attained, lapses apart: W >= 3 equal strings over at most two classes of one unit."""
     program = instance.groups[0].program
     unit_capacities = all(instance.machine.capacities[unit] == 1 for unit in program.units)
     return not instance.beyond(KNOWS) and instance.warps >= 3 and len(program.units) <= 2 and unit_capacities
