@@ -4,7 +4,7 @@ Which number a warp has, and so to which partition it belongs, follows from its 
 an instance is asked for it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import product
 from math import comb, prod
@@ -175,8 +175,14 @@ def brute_force_gpu(gpu: GpuInstance) -> Bounds:
 
 
 def unnamed(kinds: Sequence[tuple[int, int]], state: SmState) -> SmState:
-    """The same state, with warps of one kind in the order of what it says of them: the definition knows no names."""
+    """The same state, with warps of one kind in the order of what it says of them: the definition knows no names.
+
+    Nor does it matter later for which line a warp is late before its barrier.
+    """
     rows = {name: row for name in _OF_WARPS if (row := getattr(state, name))}
+    if lapses := state.lapses:
+        is_late = [warp in dict(lapses.late) for warp in range(len(kinds))]
+        rows |= {"misses": lapses.misses, "arrived": lapses.arrived, "late": is_late}
     told = list(zip(*rows.values(), strict=True))
     places: dict[tuple[int, int], list[int]] = {}
     for warp, kind in enumerate(kinds):
@@ -184,7 +190,42 @@ def unnamed(kinds: Sequence[tuple[int, int]], state: SmState) -> SmState:
     for own in places.values():
         for warp, row in zip(own, sorted(told[warp] for warp in own), strict=True):
             told[warp] = row
-    return state._replace(**dict(zip(rows, zip(*told, strict=True), strict=True)))
+    rows = dict(zip(rows, zip(*told, strict=True), strict=True))
+    if lapses:
+        late = tuple((warp, None) for warp, stays in enumerate(rows.pop("late")) if stays)
+        lapses = lapses._replace(misses=rows.pop("misses"), arrived=rows.pop("arrived"), late=late)
+    return state._replace(lapses=lapses, **rows)
+
+
+class TooManyStates(Exception):
+    """The oracle gives an instance up."""
+
+
+def cycles_left(instance: Instance, kinds: Sequence[tuple[int, int]], most_states: int) -> Callable[[SmState], int]:
+    """A function that says how many cycles there are at most from a state on, lapses and late lines among them.
+
+    It is the longest walk, and each state is looked at once; `TooManyStates` if there are more than that.
+    """
+    cycles: dict[SmState, int] = {}
+
+    def left(state: SmState) -> int:
+        if state not in cycles:
+            if len(cycles) >= most_states:
+                raise TooManyStates
+            after = {unnamed(kinds, each) for each in next_states(instance, state)}
+            cycles[state] = max((1 + left(each) for each in after), default=0)
+        return cycles[state]
+
+    return lambda state: left(unnamed(kinds, state))
+
+
+def longest_schedule(instance: Instance, most_states: int) -> int | None:
+    """The makespan of the longest schedule in cycles; None if there are too many states."""
+    launch = launch_of(instance)
+    try:
+        return max(map(cycles_left(launch.defined, launch.kinds, most_states), start_states(launch.defined)))
+    except TooManyStates:
+        return None
 
 
 def nobody(instance: Instance) -> Iterator[SmState]:

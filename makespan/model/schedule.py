@@ -18,6 +18,27 @@ class Op(NamedTuple):
     place: int
 
 
+WHOLE_SM = -1
+"""Stands for the partition of a lapse in which no scheduler of the SM issues anything."""
+
+
+class WithheldWarp(NamedTuple):
+    """A warp that is not ready in a cycle because a line of code or of constants is late.
+
+    Args:
+        cycle: counted from 0.
+        warp: its number in the schedule.
+        place: the place of its path where it is withheld. It may have passed barriers before it in the same cycle.
+        line: the name of the line, whose window begins when it first withholds a warp of the partition. None means a
+            line that does not stay in its cache.
+    """
+
+    cycle: int
+    warp: int
+    place: int
+    line: str | None = None
+
+
 class WarpMove(NamedTuple):
     """`warps` warps of `group` execute `place` in one cycle and go on to `successor`."""
 
@@ -40,6 +61,8 @@ class Schedule:
         partitions: the partition of every warp. Empty means that the machine leaves no choice.
         uses: by warp and by executed instruction, a pair for each use of the class of the instruction: (which of the
             resources of the use, cycles). Empty means that the machine leaves no choice.
+        lapses: the cycle and the partition of every lapse of a scheduler; `WHOLE_SM` stands for all partitions at once.
+        withheld: the warps that are withheld, in every cycle in which they are.
     """
 
     cycles: tuple[tuple[int, ...], ...]
@@ -47,6 +70,8 @@ class Schedule:
     latencies: tuple[tuple[int, ...], ...] = ()
     partitions: tuple[int, ...] = ()
     uses: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = ()
+    lapses: tuple[tuple[int, int], ...] = ()
+    withheld: tuple[WithheldWarp, ...] = ()
 
     def __repr__(self) -> str:
         return f"Schedule({len(self.paths)} warps, {self.makespan} cycles)"

@@ -6,6 +6,8 @@ should issue: `replay` takes that from a schedule, and a policy decides it.
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from makespan.model.instance import Instance
@@ -17,6 +19,7 @@ HeldPort = tuple[int, int]
 """The number of a pool, and the cycles for which one of its ports is held, from the one of issue on."""
 
 _AT_BARRIER, _AT_END = -1, -2
+_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class PortNeeds(NamedTuple):
@@ -83,6 +86,8 @@ class Floor:
         self.releases = defaultdict[int, list[int]](list)
         self.unfinished, self.at_barriers = 0, 0
         self.at = [0] * warps
+        self.withheld = set[int]()
+        """The warps that are withheld in the last cycle in which some were."""
         self.ended = list[int]()
         """The blocks whose warps have all finished, in the order in which they did."""
         self._is_fair = machine.scheduler is SchedulerPromise.FAIR
@@ -136,15 +141,26 @@ class Floor:
             kind: {warp: since + cycles for warp, since in waiting.items()} for kind, waiting in self.ready.items()
         }
 
-    def begin(self, cycle: int) -> None:
-        """Begin a cycle, before any warp issues: free ports that are due, and let warps come to their next places."""
+    def begin(self, cycle: int, late: Mapping[int, int] = _NONE) -> None:
+        """Begin a cycle, before any warp issues: free ports that are due, and let warps come to their next places.
+
+        Args:
+            cycle: counted from 0.
+            late: the warps that are withheld in this cycle, each with the place where it is, counted along its path:
+                if it could be ready there, or arrive at a barrier, it comes there in the next cycle.
+        """
         # ports are free before warps are ready, so that a port is taken again in the cycle after its last one
         for pool in self.releases.pop(cycle, ()):
             self.free[pool] += 1
+        if late:
+            self.withheld.clear()
+            self._withhold(cycle, chain.from_iterable(self.ready.values()), late)
         ready, coming = self.ready, self.arrivals.pop(cycle, None)
         # a barrier takes no time: who passes one may stand at the next one, or at its end, in the same cycle
         while coming:
             blocks = set[int]()
+            if late:
+                coming = self._withhold(cycle, coming, late)
             for warp in coming:
                 kind = self._walks[warp].kinds[self.at[warp]]
                 if kind < 0:
@@ -157,6 +173,22 @@ class Floor:
             for warp in coming:
                 self.at[warp] += 1
             coming = [warp for warp in coming if self._is_there(cycle, warp)]
+
+    def _withhold(self, cycle: int, coming: Iterable[int], late: Mapping[int, int]) -> list[int]:
+        """Let those of these warps that are late come in the next cycle, and return the others."""
+        others = list[int]()
+        for warp in tuple(coming):
+            if late.get(warp) != self.at[warp]:
+                others.append(warp)
+                continue
+            kind = self.kind(warp)
+            if kind in self.ready:
+                self.ready[kind].pop(warp, None)
+                if not self.ready[kind]:
+                    del self.ready[kind]
+            self.arrivals[cycle + 1].append(warp)
+            self.withheld.add(warp)
+        return others
 
     def _stop(self, warp: int, kind: int) -> int:
         """Note that a warp waits at a barrier or has finished, and return its block: others may wait for that."""

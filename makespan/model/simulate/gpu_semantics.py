@@ -1,7 +1,8 @@
 """The definition of a whole GPU, written to be read: SMs as `simulate.semantics` defines them, and a dispatcher.
 
 The rules stand in docs/model.md, "The whole GPU". Between two cycles blocks end and others get their room, which takes
-no time; a state is the state after that. SMs share nothing else: each takes a step that it could take alone.
+no time; a state is the state after that. SMs share nothing else: each takes a step that it could take alone. Lapses
+of programs are left out here: no SM has credit, and no line is late.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

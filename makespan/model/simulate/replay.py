@@ -8,13 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import NamedTuple
 
 from makespan.host.errors import InvalidScheduleError
-from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
+from makespan.model.feature import BARRIERS, LAPSES, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES
 from makespan.model.instance import Instance, requires
 from makespan.model.lowered import ISSUE_SLOT, HeldUses, LoweredMachine, Reservation
 from makespan.model.machine import Machine, Pool, SchedulerPromise
 from makespan.model.program import BARRIER, Program
 from makespan.model.schedule import Schedule
 from makespan.model.simulate.floor import Floor, HeldPort, latencies
+from makespan.model.simulate.replay_lapses import LapseJudge
 
 
 class WarpConduct(NamedTuple):
@@ -127,7 +128,7 @@ def _checked_uses(
     return given
 
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR | LAPSES
 
 _IssuedWarp = tuple[int, int, tuple[HeldPort, ...]]
 """A warp, the cycle since which it was ready, and the ports that it holds."""
@@ -145,20 +146,25 @@ def replay(instance: Instance, schedule: Schedule) -> int:
             the machine does not leave as a choice, a warp that executes twice in a cycle, after its end, while a
             latency or stall passes, before a result that it needs, or while it waits at a barrier, a port or issue slot
             that is not free, a ready warp left out that could be added, a warp that goes before another against the
-            promise of the scheduler, warps left unfinished, or cycles after their end.
+            promise of the scheduler, a lapse without credit, a warp that is withheld for no line or for longer than its
+            window, warps left unfinished, or cycles after their end.
     """
     conducted = check_conduct(instance, tuple(instance.programs()), schedule.paths, schedule.latencies, schedule.uses)
     floor = Floor.of(instance, schedule.paths, check_partitions(instance, schedule.partitions))
     judge = IssueJudge(instance.machine, floor)
     for warp, taking in enumerate(conducted.latencies):
         judge.put(warp, taking, conducted.uses[warp] if conducted.uses else None)
+    lapses = LapseJudge(instance, schedule, floor) if schedule.lapses or schedule.withheld else None
     for cycle, executing in enumerate(schedule.cycles):
-        happens = cycle in floor.arrivals or cycle in floor.releases
+        happens = cycle in floor.arrivals or cycle in floor.releases or lapses is not None
         if happens:
-            floor.begin(cycle)
+            floor.begin(cycle, {} if lapses is None else lapses.late(cycle))
         if not floor.unfinished:
             raise InvalidScheduleError(f"cycle {cycle}: all warps have finished already")
-        if executing or happens:  # otherwise nothing has changed since a cycle in which no warp could issue
+        if lapses is not None:
+            with lapses.checked(cycle, executing):
+                judge.check(cycle, executing)
+        elif executing or happens:  # otherwise nothing has changed since a cycle in which no warp could issue
             judge.check(cycle, executing)
     floor.begin(schedule.makespan)  # the last latencies pass
     if floor.unfinished:

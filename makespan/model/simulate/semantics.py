@@ -1,16 +1,19 @@
 """The definition of a work-conserving cycle, written to be read. Everything else is tested against it.
 
 The rules stand in docs/model.md. A warp at a barrier is not ready; as soon as all unfinished warps of a block stand at
-barriers they pass, which takes no time.
+barriers they pass, which takes no time. Where programs have lapses, the adversary may first keep warps out of a cycle.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from makespan.model.instance import Instance
+from makespan.model.lapses import NO_LAPSES, PlaceLapses
 from makespan.model.machine import Machine, SchedulerPromise, UnitClass
 from makespan.model.program import BARRIER, Program
+from makespan.model.schedule import WHOLE_SM
+from makespan.model.simulate.lapses import LapseState, Withheld
 
 
 class SmState(NamedTuple):
@@ -25,6 +28,7 @@ class SmState(NamedTuple):
         partitions: the partition of every warp; () if there is one.
         pending: the pending tokens of every warp, in order, each with the cycles for which it is still pending; () if
             no warp runs ahead.
+        lapses: the lapses and windows that are left to the adversary; None if no program has any.
     """
 
     places: tuple[int, ...]
@@ -33,6 +37,7 @@ class SmState(NamedTuple):
     past: tuple[tuple[int, int], ...] = ()
     partitions: tuple[int, ...] = ()
     pending: tuple[tuple[tuple[int, int], ...], ...] = ()
+    lapses: LapseState | None = None
 
 
 class WarpIssue(NamedTuple):
@@ -52,9 +57,11 @@ def start_states(instance: Instance, *, pass_barriers: bool = True) -> Iterator[
     waits, held = (0,) * instance.warps, ((),) * len(instance.machine.pools)
     past = () if instance.machine.scheduler is SchedulerPromise.ANY else ((0, 1),) * instance.warps
     pending = ((),) * instance.warps if instance.runs_ahead else ()
+    lapses = LapseState.of(tuple(instance.programs()), instance.machine.partitions)
     for partitions in instance.assignments():
         for places in product(*(program.starts for program in instance.programs())):
-            begun = SmState(places, waits, held, past, partitions if instance.machine.partitions > 1 else (), pending)
+            named = partitions if instance.machine.partitions > 1 else ()
+            begun = _come(instance, SmState(places, waits, held, past, named, pending, lapses), range(instance.warps))
             yield from settled_states(instance, begun) if pass_barriers else (begun,)
 
 
@@ -74,9 +81,14 @@ def passing_barrier(instance: Instance, state: SmState) -> tuple[int, ...]:
             for warp, place in enumerate(state.places)
             if blocks[warp] == block and (place != programs[warp].end or state.waits[warp] or _pending(state, warp))
         ]
-        if unfinished and all(_next_unit(programs[warp], state, warp) == BARRIER for warp in unfinished):
+        if unfinished and all(_has_arrived(programs[warp], state, warp) for warp in unfinished):
             return tuple(unfinished)
     return ()
+
+
+def _has_arrived(program: Program, state: SmState, warp: int) -> bool:
+    """Return whether a warp stands at a barrier, and is not withheld before it."""
+    return _next_unit(program, state, warp) == BARRIER and (state.lapses is None or state.lapses.arrived[warp])
 
 
 def _pending(state: SmState, warp: int) -> tuple[tuple[int, int], ...]:
@@ -98,15 +110,59 @@ def _next_unit(program: Program, state: SmState, warp: int) -> str:
 
 def settled_states(instance: Instance, state: SmState) -> Iterator[SmState]:
     """Yield every state in which the warps may be after those at barriers that can pass have passed."""
-    warps = passing_barrier(instance, state)
-    if not warps:
+    programs = tuple(instance.programs())
+    for begun in _arrivals(instance, state):
+        warps = passing_barrier(instance, begun)
+        if not warps:
+            yield begun
+            continue
+        for targets in product(*(programs[warp].places[begun.places[warp]].successors for warp in warps)):
+            passed = dict(zip(warps, targets, strict=True))
+            places = tuple(passed.get(warp, place) for warp, place in enumerate(begun.places))
+            yield from settled_states(instance, _come(instance, begun._replace(places=places), warps))
+
+
+def _arrivals(instance: Instance, state: SmState) -> Iterator[SmState]:
+    """Yield the state after every choice of warps that are withheld in this cycle before they arrive at barriers."""
+    if state.lapses is None:
         yield state
         return
+    late = {warp for warp, _ in state.lapses.late}
+    coming = [
+        warp
+        for warp, program in enumerate(instance.programs())
+        if warp not in late and not state.lapses.arrived[warp] and _next_unit(program, state, warp) == BARRIER
+    ]
+    for withheld, left in _withholdings(instance, state, state.lapses, coming):
+        arriving = set(coming) - {warp for warp, _ in withheld}
+        yield state._replace(lapses=left.arrive(arriving, withheld))
+
+
+def _withholdings(
+    instance: Instance, state: SmState, lapses: LapseState, warps: Iterable[int]
+) -> Iterator[tuple[tuple[Withheld, ...], LapseState]]:
+    """Yield every choice of these warps, which are ready, that are withheld in this cycle, and what is left then."""
     programs = tuple(instance.programs())
-    for targets in product(*(programs[warp].places[state.places[warp]].successors for warp in warps)):
-        passed = dict(zip(warps, targets, strict=True))
-        places = tuple(passed.get(warp, place) for warp, place in enumerate(state.places))
-        yield from settled_states(instance, state._replace(places=places))
+    found: dict[tuple[tuple[Withheld, ...], LapseState], None] = {((), lapses): None}
+    for warp in warps:
+        place, part = _lapses_of(programs[warp], state.places[warp]), _partition(state, warp)
+        for withheld, left in tuple(found):
+            found |= {((*withheld, each), after): None for each, after in left.withhold(warp, part, place)}
+    yield from found
+
+
+def _come(instance: Instance, state: SmState, warps: Iterable[int]) -> SmState:
+    """Return the state after these warps have come to their places."""
+    if state.lapses is None:
+        return state
+    programs, lapses = tuple(instance.programs()), state.lapses
+    for warp in warps:
+        lapses = lapses.come(warp, _partition(state, warp), _lapses_of(programs[warp], state.places[warp]))
+    return state._replace(lapses=lapses)
+
+
+def _lapses_of(program: Program, place: int) -> PlaceLapses:
+    return program.lapses[place] if program.lapses and place < program.end else NO_LAPSES
 
 
 def ready_warps(instance: Instance, state: SmState) -> dict[str, list[int]]:
@@ -118,17 +174,52 @@ def ready_warps(instance: Instance, state: SmState) -> dict[str, list[int]]:
     return waiting
 
 
+class Disturbance(NamedTuple):
+    """The lapses of a cycle, and the warps that are not ready in it although they could be.
+
+    Args:
+        state: the state at the beginning of the cycle, with what is left to the adversary after this.
+        lapsing: the partitions that lapse; `WHOLE_SM` stands for all of them at once.
+        withheld: the warps that are withheld, those before barriers among them.
+    """
+
+    state: SmState
+    lapsing: tuple[int, ...] = ()
+    withheld: tuple[Withheld, ...] = ()
+
+    @property
+    def kept_out(self) -> frozenset[int]:
+        """Return the warps that cannot issue in this cycle because of this."""
+        warps = range(len(self.state.places) if self.lapsing else 0)
+        lapsing = (w for w in warps if {WHOLE_SM, _partition(self.state, w)} & set(self.lapsing))
+        return frozenset((*lapsing, *(warp for warp, _ in self.withheld)))
+
+
+def disturbances(instance: Instance, state: SmState) -> Iterator[Disturbance]:
+    """Yield every way to disturb a cycle; one without lapses if no program has any."""
+    if state.lapses is None:
+        yield Disturbance(state)
+        return
+    ready = sorted(chain.from_iterable(ready_warps(instance, state).values()))
+    for withheld, left in _withholdings(instance, state, state.lapses, ready):
+        others = set(ready) - {warp for warp, _ in withheld}
+        for lapsing, after in left.lapse({_partition(state, warp) for warp in others}):
+            yield Disturbance(state._replace(lapses=after), lapsing, (*state.lapses.late, *withheld))
+
+
 def pools_taken(machine: Machine, unit: UnitClass, partition: int, chosen: Iterable[int]) -> tuple[int, ...]:
     """Return the pools, by number, of which an instruction takes a port: its class, then the chosen resources."""
     number = machine.number_of_pool[partition]
     return (number[unit.name], *(number[use.resources[n]] for use, n in zip(unit.uses, chosen, strict=True)))
 
 
-def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[int, ...]]]:
+def issue_sets(
+    instance: Instance, state: SmState, kept_out: Collection[int] = ()
+) -> Iterator[dict[int, tuple[int, ...]]]:
     """Yield every set of warps that may issue in this cycle, each warp with the resources that it chooses for its uses.
 
-    Every set is work-conserving: no ready warp that is left out could be added. And it keeps what the scheduler
-    promises.
+    Every set is work-conserving: no ready warp that is left out could be added, but those that are `kept_out`. And it
+    keeps what the scheduler promises.
     """
     machine, waiting = instance.machine, ready_warps(instance, state)
     free = [pool.capacity - len(ports) for pool, ports in zip(machine.pools, state.held, strict=True)]
@@ -138,6 +229,7 @@ def issue_sets(instance: Instance, state: SmState) -> Iterator[dict[int, tuple[i
         (warp, chosen): (*pools_taken(machine, unit, part, chosen), slot + part)
         for unit in machine.units
         for warp in waiting[unit.name]
+        if warp not in kept_out
         for part in (_partition(state, warp),)
         for chosen in product(*(range(len(use.resources)) for use in unit.uses))
     }
@@ -191,8 +283,10 @@ def issue_outcomes(instance: Instance, state: SmState, warp: int, chosen: Iterab
         yield WarpIssue(warp, target, latency, tuple(zip(chosen, cycles, strict=True)))
 
 
-def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -> SmState:
-    """Return the state one cycle later, after these warps have issued."""
+def next_state(
+    instance: Instance, state: SmState, moves: Iterable[WarpIssue], withheld: Iterable[Withheld] = ()
+) -> SmState:
+    """Return the state one cycle later, after these warps have issued, and others have been withheld."""
     machine, programs = instance.machine, tuple(instance.programs())
     units = {unit.name: unit for unit in machine.units}
     places, waits = list(state.places), [max(0, wait - 1) for wait in state.waits]
@@ -200,6 +294,7 @@ def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -
     held = [[left - 1 for left in ports if left > 1] for ports in state.held]
     pending = [{token: left - 1 for token, left in tokens if left > 1} for tokens in state.pending]
     waiting = {warp for warps in ready_warps(instance, state).values() for warp in warps} if state.past else set[int]()
+    waiting -= {warp for warp, _ in withheld}
     issued = set[int]()
     for warp, target, latency, uses in moves:
         program, at = programs[warp], state.places[warp]
@@ -218,14 +313,17 @@ def next_state(instance: Instance, state: SmState, moves: Iterable[WarpIssue]) -
     )
     ports = tuple(tuple(sorted(left)) for left in held)
     tokens = tuple(tuple(sorted(left.items())) for left in pending)
-    return SmState(tuple(places), tuple(waits), ports, past, state.partitions, tokens)
+    lapses = None if state.lapses is None else state.lapses.next_cycle()
+    after = SmState(tuple(places), tuple(waits), ports, past, state.partitions, tokens, lapses)
+    return _come(instance, after, sorted(issued))
 
 
 def next_states(instance: Instance, state: SmState) -> Iterator[SmState]:
     """Yield every state that may follow `state` one cycle later; none once all warps have finished."""
     if has_finished(instance, state):
         return
-    for taken in issue_sets(instance, state):
-        ways = [list(issue_outcomes(instance, state, warp, chosen)) for warp, chosen in taken.items()]
-        for moves in product(*ways):
-            yield from settled_states(instance, next_state(instance, state, moves))
+    for cycle in disturbances(instance, state):
+        for taken in issue_sets(instance, cycle.state, cycle.kept_out):
+            ways = [list(issue_outcomes(instance, state, warp, chosen)) for warp, chosen in taken.items()]
+            for moves in product(*ways):
+                yield from settled_states(instance, next_state(instance, cycle.state, moves, cycle.withheld))

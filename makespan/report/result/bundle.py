@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from makespan.host.errors import InputError
+from makespan.host.errors import InputError, UnsupportedError
 from makespan.host.output_file import check_writable, write_whole
 from makespan.model.certificate import Certificate, Potential, Weights
 from makespan.model.instance import Instance
@@ -129,6 +129,8 @@ def lapses_document(lapses: Sequence[PlaceLapses]) -> dict[str, Any]:
 
 
 def _witness(instance: Instance, witness: Schedule) -> dict[str, Any]:
+    if witness.lapses or witness.withheld:
+        raise UnsupportedError("a bundle has a witness without lapses; `Instance.without_lapses` has such schedules")
     # what the question leaves no choice about is not written: the checker knows it
     chains = all(group.program.is_chain for group in instance.groups)
     return {

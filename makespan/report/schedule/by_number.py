@@ -51,6 +51,7 @@ def order_by_number(instance: Instance, schedule: Schedule) -> tuple[Instance, S
             latencies=_rows_by_number(instance, schedule.latencies),
             partitions=_rows_by_number(instance, schedule.partitions),
             uses=_rows_by_number(instance, schedule.uses),
+            withheld=tuple(late._replace(warp=number[late.warp]) for late in schedule.withheld),
         ),
     )
 
