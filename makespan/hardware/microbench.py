@@ -1,6 +1,6 @@
 """`makespan measure sm`: the machine file of a card, from what was measured on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from makespan.host.errors import InputError
 from makespan.model.machine.values import shown
 
 if TYPE_CHECKING:
+    from makespan.hardware.lapse_fit import LapseCheck
     from makespan.hardware.sm_fit import IssueEvidence, MachineFit
     from makespan.model.machine import MachineFile
 
@@ -42,8 +43,9 @@ def command(
 ) -> int:
     """Measure one multiprocessor for a machine file: write the program in CUDA, or fit its samples.
 
-    Latencies, intervals, conflicts of banks, partitions, and whether the scheduler ever leaves a ready warp out (exit
-    code 1). What was not measured stays as the machine has it.
+    Latencies, intervals, conflicts of banks, partitions, whether the scheduler ever leaves a ready warp out, and
+    whether lapses, queues or late lines exceed what the machine says (exit code 1). What was not measured stays as the
+    machine has it.
     """
     if (emit is None) == (csv is None):
         raise InputError("give one of --emit, --fit")
@@ -64,7 +66,7 @@ def command(
 
 def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     from makespan.estimates.microbench import samples
-    from makespan.hardware import sm_fit
+    from makespan.hardware import lapse_fit, sm_fit
     from makespan.hardware.sm_programs import TABLE
     from makespan.host.output_file import check_writable, write_whole
     from makespan.host.text_file import named_file, parse_toml, read_text
@@ -77,19 +79,28 @@ def _fit(csv: Path, machine: str, target: Path | None, output: str) -> int:
     base, remarks = find_machine(machine), samples.remarks(csv)
     file, where = named_file(machine, "machines", ".toml", "machine")
     document = parse_toml(read_text(file, "machine file", MAX_FILE_BYTES, where=where), "machine file", where)
-    told = sm_fit.fit_machine(samples.read(csv, TABLE), base.machine)
-    made = sm_fit.measured_machine(document, told, remarks, csv.name)
+    measured = samples.read(csv, TABLE)
+    told = sm_fit.fit_machine(measured, base.machine)
+    checks = lapse_fit.check_lapses(measured, base.machine, are_modulo=told.modulo is True)
+    refuted = [str(check) for check in checks if check.is_refuted]
+    made = sm_fit.measured_machine(document, told, remarks, csv.name, refuted)
     if target is not None:
         write_whole(target, sm_fit.machine_toml(made).encode(), "the machine file")
     click.echo(
-        render(output, text=lambda: "\n".join(_lines(told, base, remarks)), data=lambda: _document(told, remarks))
+        render(
+            output,
+            text=lambda: "\n".join(_lines(told, checks, base, remarks)),
+            data=lambda: _document(told, checks, remarks),
+        )
     )
     if target is not None and output == TEXT:
         click.echo(f"machine file: {target}")
-    return NO if told.issue and told.issue.left_out else DONE
+    return NO if refuted or (told.issue and told.issue.left_out) else DONE
 
 
-def _lines(told: "MachineFit", base: "MachineFile", remarks: dict[str, str]) -> Iterator[str]:
+def _lines(
+    told: "MachineFit", checks: "Sequence[LapseCheck]", base: "MachineFile", remarks: dict[str, str]
+) -> Iterator[str]:
     from makespan.hardware.sm_fit import VIRTUAL, lower_than
 
     how = "VIRTUAL, of no GPU" if VIRTUAL in remarks else "measured on"
@@ -104,6 +115,7 @@ def _lines(told: "MachineFit", base: "MachineFile", remarks: dict[str, str]) -> 
     yield from (f"stays as it is: {why}" for why in told.stays)
     if told.issue:
         yield _conservation_words(told.issue)
+    yield from map(str, checks)
     yield "a most that was seen is no bound"
 
 
@@ -120,7 +132,7 @@ def _conservation_words(issue: "IssueEvidence") -> str:
     )
 
 
-def _document(told: "MachineFit", remarks: dict[str, str]) -> dict[str, Any]:
+def _document(told: "MachineFit", checks: "Sequence[LapseCheck]", remarks: dict[str, str]) -> dict[str, Any]:
     return {
         "schema": "makespan.microbench-sm/1",
         "remarks": remarks,
@@ -133,6 +145,18 @@ def _document(told: "MachineFit", remarks: dict[str, str]) -> dict[str, Any]:
                 "note": each.note,
             }
             for each in told.found
+        ],
+        "checks": [
+            {
+                "key": each.key,
+                "about": each.about,
+                "least": float(each.least),
+                "most": float(each.most),
+                "samples": each.samples,
+                "said": each.said,
+                "refuted": each.is_refuted,
+            }
+            for each in checks
         ],
         "shared": dict(told.shared),
         "modulo": told.modulo,

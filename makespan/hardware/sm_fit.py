@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from makespan.estimates.microbench.samples import MicrobenchSample
+from makespan.hardware.sm_lapses import AGAIN, FIRST, READERS
 from makespan.hardware.sm_programs import (
     ALL,
     APART,
@@ -26,10 +27,13 @@ from makespan.hardware.sm_programs import (
     BETWEEN,
     CHAIN,
     CHASE,
+    LAPSE,
+    LINE,
     LOG,
     NOBODY,
     ONE,
     PAIR,
+    QUEUE,
     SINGLE,
     STREAM,
 )
@@ -44,8 +48,8 @@ SLOWER = Fraction(3, 2)
 """The slowdown above which two warps count as of one partition. Two of a partition take twice as long as two of
 different partitions."""
 
-_TimesByCount = Mapping[int, Sequence[Fraction]]
-_RunKey = tuple[str, str, str, int]
+TimesByCount = Mapping[int, Sequence[Fraction]]
+RunKey = tuple[str, str, str, int]
 
 
 MAX_LOG_CYCLES = 10_000
@@ -57,6 +61,9 @@ _WITH: Mapping[str, str] = MappingProxyType(
         CHASE: NOBODY,
         PAIR: "[0-9]{1,2}-[0-9]{1,2}",
         LOG: r"[a-z0-9]{1,16}\.[0-9]{1,2}",
+        LAPSE: "|".join(READERS),
+        QUEUE: f"{ONE}|{ALL}",
+        LINE: f"{FIRST}|{AGAIN}",
     }
 )
 
@@ -129,7 +136,7 @@ def fit_machine(samples: Iterable[MicrobenchSample], machine: Machine) -> Machin
         InputError: samples that do not fit together, such as chains of only one length.
         MeasurementError: a time does not grow with the length.
     """
-    runs, logs = _sort_samples(samples)
+    runs, logs = sort_samples(samples)
     operations, stays = {operation.name: operation for operation in machine.operations}, list[str]()
     found = [each for each in _latencies(runs) if _is_served(each, operations, stays)]
     groups = _warp_groups(_same_partition(runs))
@@ -156,11 +163,11 @@ def fit_machine(samples: Iterable[MicrobenchSample], machine: Machine) -> Machin
     return MachineFit(tuple(found), shared, groups and groups.are_modulo, issue, tuple(stays))
 
 
-def _sort_samples(
+def sort_samples(
     samples: Iterable[MicrobenchSample],
-) -> tuple[dict[_RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[MicrobenchSample]]]:
+) -> tuple[dict[RunKey, dict[int, list[Fraction]]], dict[tuple[str, int], list[MicrobenchSample]]]:
     """Return times by measurement and count, and samples of logs by run and number of warps."""
-    runs: dict[_RunKey, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
+    runs: dict[RunKey, dict[int, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
     logs: dict[tuple[str, int], list[MicrobenchSample]] = defaultdict(list)
     for sample in samples:
         (measure, name, other), (warps, count) = sample.what, sample.counts
@@ -173,15 +180,19 @@ def _sort_samples(
     return runs, logs
 
 
-def _slopes(key: _RunKey, times: _TimesByCount) -> list[Fraction]:
-    """Return the cycles per counted item, for every repetition."""
+def slopes(key: RunKey, times: TimesByCount, *, may_stand: bool = False) -> list[Fraction]:
+    """Return the cycles per counted item, for every repetition.
+
+    Args:
+        may_stand: whether the time need not grow with the count.
+    """
     short, long = min(times), max(times)
     what = " of ".join(key[:3:2] if key[1] == key[2] else key[:3])
     if short == long:
         raise InputError(f"{what}: samples of two different counts are needed, not of {short} alone")
     # the difference of two lengths leaves out what does not depend on the length
     found = [(late - early) / (long - short) for early, late in zip(times[short], times[long], strict=False)]
-    if min(found) <= 0:
+    if min(found) <= 0 and not may_stand:
         raise MeasurementError(f"{what}: the time does not grow with the count; measure again")
     return found
 
@@ -190,7 +201,7 @@ def _whole_cycles(values: Collection[Fraction]) -> CycleRange:
     return CycleRange(max(1, floor(min(values) + TOLERANCE)), max(1, ceil(max(values) - TOLERANCE)))
 
 
-def _latencies(runs: Mapping[_RunKey, _TimesByCount]) -> Iterable[FittedNumber]:
+def _latencies(runs: Mapping[RunKey, TimesByCount]) -> Iterable[FittedNumber]:
     """Yield the latency of each operation: that of its own chain, widened by what chains with other readers show.
 
     A closed chain over A and B shows only the sum of A's latency with reader B and B's latency with reader A; no chain
@@ -202,12 +213,12 @@ def _latencies(runs: Mapping[_RunKey, _TimesByCount]) -> Iterable[FittedNumber]:
     for key, times in runs.items():
         measure, name, reader, _ = key
         if measure == CHAIN and reader in SINGLE and reader != name:
-            pairs[name, reader] = [2 * each for each in _slopes(key, times)]
+            pairs[name, reader] = [2 * each for each in slopes(key, times)]
         elif measure in (CHAIN, CHASE):
             # only a walk within the first cache shows the least latency of a load
             if measure == CHASE and name != "L1":
                 continue
-            own["global" if measure == CHASE else name] += _slopes(key, times)
+            own["global" if measure == CHASE else name] += slopes(key, times)
     for name, values in own.items():
         seen, readers = list(values), [name]
         for pair, sums in pairs.items():
@@ -239,7 +250,7 @@ def _is_served(found: FittedNumber, operations: Mapping[str, TimedOperation], st
     return name in operations
 
 
-def _same_partition(runs: Mapping[_RunKey, _TimesByCount]) -> dict[tuple[int, int], bool]:
+def _same_partition(runs: Mapping[RunKey, TimesByCount]) -> dict[tuple[int, int], bool]:
     """Return, for every two warps, whether they slow each other down as two of one partition do."""
     times: dict[tuple[int, int], Fraction] = {}
     for (measure, _, pair, _), counts in runs.items():
@@ -250,7 +261,7 @@ def _same_partition(runs: Mapping[_RunKey, _TimesByCount]) -> dict[tuple[int, in
     return {pair: time >= SLOWER * fastest for pair, time in times.items()}
 
 
-def _count_pairs(runs: Mapping[_RunKey, _TimesByCount]) -> int:
+def _count_pairs(runs: Mapping[RunKey, TimesByCount]) -> int:
     return sum(len(times) for key, counts in runs.items() if key[0] == PAIR for times in counts.values())
 
 
@@ -269,7 +280,7 @@ def _warp_groups(same: Mapping[tuple[int, int], bool]) -> WarpGroups | None:
 def _interval(
     unit: UnitClass,
     operations: Mapping[str, TimedOperation],
-    runs: Mapping[_RunKey, _TimesByCount],
+    runs: Mapping[RunKey, TimesByCount],
     shared: dict[str, bool],
     stays: list[str],
 ) -> list[FittedNumber]:
@@ -286,7 +297,7 @@ def _interval(
                 (key for key in runs if key[:3] == (STREAM, name, where)), key=lambda key: key[3], default=None
             )
             if widest:
-                rate += [each / widest[3] for each in _slopes(widest, runs[widest])]
+                rate += [each / widest[3] for each in slopes(widest, runs[widest])]
     if not rates[ONE]:
         return []
     if unit.uses:
@@ -310,10 +321,10 @@ def _interval(
 
 
 def _bank(
-    runs: Mapping[_RunKey, _TimesByCount], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
+    runs: Mapping[RunKey, TimesByCount], operations: Mapping[str, TimedOperation], machine: Machine, stays: list[str]
 ) -> list[FittedNumber]:
     """Return the cycles for which a load holds the shared resource, per word of a bank that its lanes read."""
-    values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in _slopes(key, times)]
+    values = [each / key[3] for key, times in runs.items() if key[0] == BANK for each in slopes(key, times)]
     if not values or "shared" not in operations:
         return []
     (unit,) = (unit for unit in machine.units if unit.name == operations["shared"].unit)
@@ -376,13 +387,16 @@ VIRTUAL = "virtual"
 _PLACES = 3
 
 
-def measured_machine(base: Mapping[str, Any], fit: MachineFit, remarks: Mapping[str, str], file: str) -> dict[str, Any]:
+def measured_machine(
+    base: Mapping[str, Any], fit: MachineFit, remarks: Mapping[str, str], file: str, refuted: Iterable[str] = ()
+) -> dict[str, Any]:
     """Return the document of a machine file, from that of a base. Its name says that it is another one.
 
     No range counts as verified, because the largest value that was seen is no bound. An operation without an upper end
     in the base gets none. Nothing from virtual samples is verified.
 
     Args:
+        refuted: sentences about the numbers that samples refute and that the file keeps.
         remarks: the remarks of the samples, see `NEEDED`.
         file: the name of the file of samples, for sources.
 
@@ -405,7 +419,8 @@ def measured_machine(base: Mapping[str, Any], fit: MachineFit, remarks: Mapping[
         document["assignment"] = "any"
     provenance = "; ".join(f"{key} {value}" for key, value in remarks.items())
     document.setdefault("notes", []).append(_cut(f"{file}, {how}: {provenance}"))
-    document.setdefault("caveats", []).extend(map(_cut, _caveats(base, fit, file, is_virtual=is_virtual)))
+    caveats = [*_caveats(base, fit, file, is_virtual=is_virtual), *(f"{file}: {why}" for why in refuted)]
+    document.setdefault("caveats", []).extend(map(_cut, caveats))
     if len(machine_toml(document).encode()) > MAX_FILE_BYTES:
         raise InputError(f"the machine file would exceed {MAX_FILE_BYTES} bytes; shorten the notes of the base")
     machine_file(document, "measured")

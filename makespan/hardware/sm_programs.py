@@ -1,6 +1,7 @@
 """The program that measures one multiprocessor: chains, streams, conflicts of banks, walks, pairs and logs of issue.
 
-Chains and streams are those of `chains`; here instructions are named as the operations of machine files.
+Chains and streams are those of `chains`; here instructions are named as the operations of machine files. What shows
+lapses, queues and late lines is in `sm_lapses`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,6 +12,18 @@ from makespan.estimates.kinds import InstructionKind
 from makespan.estimates.microbench.chains import LINKS, STREAMS, Link, chain_text
 from makespan.estimates.microbench.programs import REPEATS, fill_template, quoted_ptx
 from makespan.estimates.microbench.samples import DELAY, LATENCY, SampleColumns
+from makespan.hardware.sm_lapses import (
+    CONSTANTS,
+    GAPS,
+    LOADS,
+    MEASURED,
+    READERS,
+    WORKER,
+    WORKERS,
+    line_text,
+    loads_text,
+    worker_text,
+)
 from makespan.host.errors import InputError
 
 COUNTS = (64, 192)
@@ -64,18 +77,31 @@ BETWEEN: Mapping[str, tuple[Link, ...]] = MappingProxyType(
 A mean over two opcodes would hide the slower one. So 16-bit floating point is not measured: for compute capability 8.0
 and 9.0 an assembler makes two opcodes of one instruction by turns.
 """
-OPERATIONS = (*SINGLE, *BETWEEN, "shared")
+LAPSES = "lapses"
+"""Stands among the operations for all kernels of `sm_lapses`."""
+OPERATIONS = (*SINGLE, *BETWEEN, "shared", LAPSES)
 LEVELS = ("L1", "L2", "DRAM")
 
 CHAIN, STREAM, BANK, CHASE, PAIR, LOG = "chain", "stream", "bank", "memory", "pair", "log"
+LAPSE, QUEUE, LINE = "lapse", "queue", "line"
 TABLE = SampleColumns(
     ("measure", "name", "with", "warps", "count"),
     ("warps", "count"),
     ("cycles",),
-    {CHAIN: OPERATIONS, STREAM: tuple(SINGLE), BANK: ("shared",), CHASE: LEVELS, PAIR: ("fp32",), LOG: (CLOCK,)},
+    {
+        CHAIN: tuple(name for name in OPERATIONS if name != LAPSES),
+        STREAM: tuple(SINGLE),
+        BANK: ("shared",),
+        CHASE: LEVELS,
+        PAIR: ("fp32",),
+        LOG: (CLOCK,),
+        LAPSE: tuple(WORKERS),
+        QUEUE: ("shared",),
+        LINE: tuple(GAPS),
+    },
 )
-"""The column `with` has the reader of a chain, the words of a bank, the partitions of a stream, A-B of a pair, or
-RUN.WARP of a log."""
+"""The column `with` has the reader of a chain, the words of a bank, the partitions of a stream or queue, A-B of a pair,
+RUN.WARP of a log, whose time is measured beside a worker, or the execution of straight-line code."""
 
 
 def chains(names: Collection[str] = OPERATIONS) -> Iterator[tuple[str, str, Link]]:
@@ -111,6 +137,12 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
         kernels += [fill_template("sm_kernel.cu", name=own, body=quoted_ptx(body)) for own, body in made_of.items()]
         several = cycle(made_of)  # the one kernel of a stream for all counts
         tests += [f'        {{"{measure}", "{name}", "{reader}", {count}, {next(several)}}},' for count in COUNTS]
+    for function, body, own in lapse_kernels() if LAPSES in names else ():
+        kernels.append(fill_template("sm_kernel.cu", name=function, body=quoted_ptx(body)))
+        tests += [
+            f'        {{"{measure}", "{name}", "{reader}", {count}, {function}}},'
+            for measure, name, reader, count in own
+        ]
     kernels.append(fill_template("sm_kernel.cu", name="log_clock", body=quoted_ptx(_log())))
     text = fill_template(
         "sm.cu",
@@ -126,8 +158,22 @@ def sm_source(names: Collection[str] = OPERATIONS) -> dict[str, str]:
         one_warps=", ".join(map(str, ONE_WARPS)),
         all_warps=", ".join(map(str, ALL_WARPS)),
         conflicts=", ".join(map(str, CONFLICTS)),
+        worker=WORKER,
+        constants=CONSTANTS,
     )
     return {"sm.cu": text}
+
+
+def lapse_kernels() -> Iterator[tuple[str, list[str], list[tuple[str, str, str, int]]]]:
+    """Yield the name of a kernel, its PTX, and its tests as measure, name, reader and count."""
+    for name in WORKERS:
+        whose = [reader for reader in READERS if (name, reader) in MEASURED]
+        tests = [(LAPSE, name, reader, count) for reader in whose for count in COUNTS]
+        yield f"{LAPSE}_{name}".replace("-", "_"), worker_text(name), tests
+    for count in LOADS:
+        yield f"{QUEUE}_{count}", loads_text(count), [(QUEUE, "shared", NOBODY, count)]
+    for name, gaps in GAPS.items():
+        yield f"{LINE}_{name}", line_text(gaps), [(LINE, name, NOBODY, gaps)]
 
 
 def _log() -> list[str]:

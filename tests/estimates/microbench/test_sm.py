@@ -20,7 +20,18 @@ from makespan.estimates.microbench import samples
 from makespan.estimates.microbench.chains import STREAMS
 from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.hardware.sm_fit import MachineFit, find_left_out, fit_machine, machine_toml, measured_machine
-from makespan.hardware.sm_programs import APART, COUNTS, LOG_STEPS, LOG_WARPS, ONE_WARPS, OPERATIONS, TABLE, sm_source
+from makespan.hardware.sm_lapses import WORKERS
+from makespan.hardware.sm_programs import (
+    APART,
+    COUNTS,
+    LAPSES,
+    LOG_STEPS,
+    LOG_WARPS,
+    ONE_WARPS,
+    OPERATIONS,
+    TABLE,
+    sm_source,
+)
 from makespan.host.errors import InputError, MeasurementError
 from makespan.kernels import sass
 from makespan.model.machine import (
@@ -385,5 +396,7 @@ def test_machine_code_has_the_instructions_that_were_asked_for(arch: int, tmp_pa
 
 def test_all_operations_are_in_the_program() -> None:
     text = sm_source()["sm.cu"]
-    for name in OPERATIONS:
+    for name in set(OPERATIONS) - {LAPSES}:
         assert f'{{"chain", "{name}"' in text
+    for name in WORKERS:
+        assert f'{{"lapse", "{name}"' in text

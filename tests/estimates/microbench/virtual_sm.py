@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 from makespan.estimates.microbench.samples import MicrobenchSample
 from makespan.hardware.sm_programs import (
@@ -34,6 +34,7 @@ from makespan.model.machine import Machine, PortResource, UnitClass, Use, WarpAs
 from makespan.model.program import InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import Choices, run
+from tests.estimates.microbench.virtual_lapses import VirtualLapses
 
 SHORT = (8, 24)
 """Shorter chains and streams than those of the program: the simulator needs no clock that is read."""
@@ -52,6 +53,7 @@ class VirtualSm:
         partition: to which one a warp belongs.
         clock_stall: cycles between two readings of the clock of a warp alone.
         noise: every time is up to so many cycles longer.
+        lapses: what instructions cost besides their ports; None for what has no rows in the samples.
         idles: in how many of a thousand cycles in which the scheduler could issue it does not.
     """
 
@@ -67,11 +69,13 @@ class VirtualSm:
     noise: int = 0
     idles: int = 0
     seed: int = 0
+    lapses: VirtualLapses | None = None
 
     def samples(self) -> Iterator[MicrobenchSample]:
         """What the program prints."""
         clock = random.Random(self.seed)
-        for what, counts, time in self._runs():
+        planted = [] if self.lapses is None else self.lapses.samples()
+        for what, counts, time in chain(self._runs(), planted):
             is_log = what[0] == LOG
             yield MicrobenchSample(what, counts, time if is_log else time + clock.randint(0, self.noise))  # type: ignore[arg-type]
         for policy in ("lrr", "gto", "random"):

@@ -18,7 +18,10 @@
 typedef unsigned long long u64;
 constexpr int REPEATS = $repeats, APART = $apart, PAIRED = $paired, NOTES = $steps_logged, MOST_LOGGED = $most_logged;
 constexpr int STREAMS = $streams; // registers of a stream, and so instructions of a round
+constexpr int WORKER = $worker; // the warp that executes items which may let schedulers lapse
 constexpr size_t LINE = 4096 + 128; // bytes between two steps of a walk through memory
+
+__constant__ unsigned constants[$constants / 4];
 
 struct Argument {
     u64 *clocks;
@@ -49,6 +52,7 @@ struct Test {
 
 static u64 *clocks;
 static unsigned *out, *notes;
+static u64 both[64]; // when each warp of the last kernel began and ended
 
 // So many warps, `apart` from each other, beginning with the first one.
 static unsigned chosen(int warps, int apart)
@@ -71,7 +75,7 @@ static double timed(const Test &test, unsigned mask, unsigned spread = 1)
         Argument{clocks, out, notes, mask, 32u * working, spread, rounds, 5, 0});
     check(cudaGetLastError(), test.name);
     check(cudaDeviceSynchronize(), test.name);
-    u64 both[64], start = ~0ull, stop = 0;
+    u64 start = ~0ull, stop = 0;
     check(cudaMemcpy(both, clocks, sizeof both, cudaMemcpyDeviceToHost), "cudaMemcpy");
     for (int warp = 0; warp < 32; ++warp)
         if (mask >> warp & 1)
@@ -84,8 +88,43 @@ static void print(const Test &test, const char *with, int warps, double cycles)
     std::printf("%s,%s,%s,%d,%d,%.0f\n", test.measure, test.name, with, warps, test.count, cycles);
 }
 
+// What a worker costs: its own time, or that of two warps of its partition or of another one. These have work for longer.
+static void lapse(const Test &test)
+{
+    Test longest = test;
+    longest.count = $longest;
+    unsigned rounds = 256 + 8 * (unsigned)timed(longest, 1u << WORKER) / STREAMS;
+    int first = !std::strcmp(test.with, "own") ? WORKER : !std::strcmp(test.with, "same") ? 0 : 1;
+    unsigned mask = 1u << first | 1u << WORKER | (first < WORKER) << (first + APART);
+    double cycles = timed(test, mask, rounds);
+    if (first < WORKER && std::max(both[2 * first + 1], both[2 * (first + APART) + 1]) <= both[2 * WORKER + 1])
+        std::fprintf(stderr, "%s of %s: not measured, as the scheduler prefers others to the worker\n", test.name, test.with);
+    else
+        print(test, test.with, first < WORKER ? 3 : 1, cycles);
+}
+
+// The longest time between two readings of the clock, in the first and in the second execution of a launch.
+static void line(const Test &test, int warps)
+{
+    timed(test, chosen(warps, 1));
+    std::vector<unsigned> found(32 * NOTES);
+    check(cudaMemcpy(found.data(), notes, found.size() * sizeof(unsigned), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    for (int execution = 0; execution < 2; ++execution) {
+        unsigned most = 0;
+        for (int warp = 0; warp < warps; ++warp)
+            most = std::max(most, found[warp * NOTES + execution]);
+        print(test, execution ? "again" : "first", warps, most);
+    }
+}
+
 static void measure(const Test &test)
 {
+    if (!std::strcmp(test.measure, "lapse"))
+        return lapse(test);
+    if (!std::strcmp(test.measure, "line"))
+        return line(test, 1), line(test, APART);
+    if (!std::strcmp(test.measure, "queue"))
+        return print(test, "one", 1, timed(test, 1)), print(test, "all", APART, timed(test, chosen(APART, 1)));
     bool is_chain = !std::strcmp(test.measure, "chain");
     if (!std::strcmp(test.name, "shared"))
         for (int words : {$conflicts}) {
