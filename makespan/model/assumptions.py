@@ -205,13 +205,17 @@ def barriers(blocks: int | None) -> Assumption:
     return Assumption(AssumptionKind.BARRIERS, f"{where}{waits}, and to pass it takes no time")
 
 
-def known_sm() -> Assumption:
-    """Return the assumption that an SM keeps warps from issuing for the reasons that are known, and for no other."""
+def known_lapses(what: str) -> Assumption:
+    """Return the assumption that an SM keeps warps from issuing for the reasons that are known, and for no other.
+
+    Args:
+        what: the subject of the result: `SM` or `GPU`.
+    """
     text = (
         "schedulers issue nothing in some cycles, lines of code and constants are late, and accesses queue, for as long"
         " as is known of the instructions; nothing else keeps a warp that is ready from issuing"
     )
-    return Assumption(AssumptionKind.LAPSES, text)
+    return Assumption(AssumptionKind.LAPSES, text, (what,))
 
 
 # What a machine file leaves open, and what a user says of a machine

@@ -148,7 +148,10 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
         rf"{PLAIN_NAME}|'[^']+'",
     ),
     VerdictCondition(
-        (AssumptionKind.LAPSES,), "on the SM as it is known", "instructions make schedulers lapse, or wait for lines"
+        (AssumptionKind.LAPSES,),
+        "on the {} as it is known",
+        "instructions make schedulers lapse, or wait for lines",
+        "SM|GPU",
     ),
     VerdictCondition(
         (AssumptionKind.LATENCY, AssumptionKind.INTERVAL, AssumptionKind.FETCH),

@@ -282,7 +282,7 @@ class Instance:
         if self.has_barriers:
             yield assumptions.barriers(self.blocks if start_together else None)
         if lapses:
-            yield assumptions.known_sm()
+            yield assumptions.known_lapses("SM" if start_together else "GPU")
 
     def _latencies_of_nobody(self, own: str) -> AssumptionKind:
         if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):

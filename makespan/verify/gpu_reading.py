@@ -3,7 +3,8 @@
 The writer is `makespan.report.gpu.bundle`; both follow docs/schema/gpu-bundle-2.schema.json and share no code.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any, TypeGuard
 
@@ -12,10 +13,11 @@ from makespan.model.certificate import Weights
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.model.machine import Machine, WarpAssignment
+from makespan.model.machine import KnownLapses, Machine, WarpAssignment
 from makespan.model.machine.values import MAX_SMS
 from makespan.model.result import Status
 from makespan.verify import conditions, fields, instances, proofs, reading
+from makespan.verify.machine_form import has_lapses
 from makespan.verify.outcome import BundleClaim
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 from makespan.verify.rule import ClaimedBound
@@ -34,11 +36,14 @@ class GpuBundle:
     """A claim and its evidence: the weights of pairs for theorem G; in one wave the bounds of SMs, by blocks.
 
     Without a witness, the claim is that no schedule is shorter than its lower bound. `said` is None where an older
-    bundle says in words what the result assumes.
+    bundle says in words what the result assumes. Where there are lapses, `asked` is the GPU without them, of which the
+    evidence is, and `without_lapses` the claim about it; else both are those of the question.
     """
 
     gpu: GpuInstance
+    asked: GpuInstance
     claim: BundleClaim
+    without_lapses: BundleClaim
     witness: GpuSchedule | None
     shortest: GpuSchedule | None
     weights: tuple[Weights, ...]
@@ -65,13 +70,14 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         fields.bad(f"schema is not {SCHEMA!r}: {parts['schema']!r:.40} {remedy}")
     gpu = instance(parts["instance"])
     is_older = parts["schema"] == OLDER_SCHEMA
-    claim = _claim(parts["result"], is_older=is_older)
+    asked = _leave_out_lapses(gpu)
+    claim, inner = _claims(parts["result"], is_older=is_older, is_lapsing=asked is not gpu)
     said = None if is_older else conditions.assumptions(parts["result"]["assumptions"])
     witness, shortest = (schedule(parts[name], name, gpu) for name in ("witness", "shortest"))
     room = ProofSteps(reading.MOST_COEFFICIENTS)
     try:
-        weights = _weights(parts["weights"], gpu, room)
-        sms = _sms(parts["sms"], gpu, room)
+        weights = _weights(parts["weights"], asked, room)
+        sms = _sms(parts["sms"], asked, room)
     except TooMuchWork:
         most = reading.MOST_COEFFICIENTS
         raise Refused(f"the evidence is too large for this checker: over {most} coefficients") from None
@@ -81,7 +87,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids], dram=gpu.dram)
-    return GpuBundle(gpu, claim, witness, shortest, weights, sms, said)
+    return GpuBundle(gpu, asked, claim, inner, witness, shortest, weights, sms, said)
 
 
 # Question
@@ -93,12 +99,15 @@ def instance(value: object) -> GpuInstance:
     Raises:
         Refused: a key or type is wrong, something is none of the values, or there is too much of it.
     """
-    some = ["dram"] if "dram" in fields.entries(value) else []
+    some = [key for key in ("dram", "expiry") if key in fields.entries(value)]
     parts = fields.table(value, "instance", "machine", "grids", "sms", "room", "dispatch", *some)
     places = ProofSteps(instances.MOST_PLACES)
     with instances.refuse_invalid():
         written = fields.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
+        if "expiry" in parts:
+            expiry = fields.whole(parts["expiry"], "expiry", 0, MAX_DISPATCH)
+            machine = replace(machine, lapses=KnownLapses(expiry=expiry))
         return GpuInstance(
             tuple(_grid(grid, places, machine) for grid in written),
             machine,
@@ -124,6 +133,15 @@ def _amounts(value: object, name: str) -> tuple[int, ...]:
     return fields.wholes(fields.items(value, name, 1, MOST_RESOURCES), name, MAX_ROOM)
 
 
+def _leave_out_lapses(gpu: GpuInstance) -> GpuInstance:
+    """Return the GPU without lapses, late lines and queues; the same object if it has none of them."""
+    if not any(has_lapses(of_block(gpu, grid)) for grid in gpu.grids):
+        return gpu
+    blocks = [tuple((replace(program, lapses=()), warps) for program, warps in grid.block) for grid in gpu.grids]
+    grids = tuple(replace(grid, block=block) for grid, block in zip(gpu.grids, blocks, strict=True))
+    return replace(gpu, grids=grids, machine=replace(gpu.machine, queues=()))
+
+
 def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
     """Return an SM with one block of a grid."""
     return Instance.merged(grid.block, gpu.machine)
@@ -132,15 +150,32 @@ def of_block(gpu: GpuInstance, grid: Grid) -> Instance:
 # Result
 
 
-def _claim(value: object, *, is_older: bool) -> BundleClaim:
-    keys = "status lower upper evidence best_case seconds interrupted assumptions versions"
-    result = fields.table(value, "result", *keys.split())
+_NUMBERS = ("status", "lower", "upper", "evidence", "best_case")
+
+
+def _claims(value: object, *, is_older: bool, is_lapsing: bool) -> tuple[BundleClaim, BundleClaim]:
+    """Return the claim about the GPU, and that about it without lapses."""
+    some = ["without_lapses"] if is_lapsing else []
+    keys = (*_NUMBERS, "seconds", "interrupted", "assumptions", "versions", *some)
+    result = fields.table(value, "result", *keys)
+    reading.check_remarks(result, is_older=is_older)
+    claim = _claim(result)
+    if not is_lapsing:
+        return claim, claim
+    inner = _claim(fields.table(result["without_lapses"], "without_lapses", *_NUMBERS))
+    if claim.lower != inner.lower:
+        raise Refused(f"lower is {claim.lower}, but without lapses {inner.lower}, by the same witness")
+    if claim.evidence != inner.evidence:
+        raise Refused(f"upper is reported by {claim.evidence}, but without lapses by {inner.evidence}")
+    return claim, inner
+
+
+def _claim(result: Mapping[str, Any]) -> BundleClaim:
     lower, upper = (fields.whole(result[side], side, 1, _MOST) for side in ("lower", "upper"))
     if lower > upper:
         raise Refused(f"lower {lower} exceeds upper {upper}")
     if result["status"] != str(Status.EXACT if lower == upper else Status.BOUNDED):
         raise Refused("result: status does not follow from the bounds")
-    reading.check_remarks(result, is_older=is_older)
     evidence = fields.text(result["evidence"], "evidence")
     if evidence not in (ONE_WAVE, THEOREM_G):
         raise Refused(f"unknown evidence: {evidence!r:.40}")

@@ -11,6 +11,7 @@ what is found here.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from typing import NamedTuple
@@ -58,8 +59,30 @@ class LapseClaim:
     @property
     def without_lapses(self) -> Instance:
         """Return the same warps on schedulers that never lapse, with all lines there, and without queues."""
-        groups = tuple(replace(crew, program=replace(crew.program, lapses=())) for crew in self.instance.groups)
-        return replace(self.instance, groups=groups, machine=replace(self.instance.machine, queues=()))
+        return leave_out(self.instance)
+
+
+def leave_out(instance: Instance) -> Instance:
+    """Return the same warps on schedulers that never lapse, with all lines there, and without queues."""
+    groups = tuple(replace(crew, program=replace(crew.program, lapses=())) for crew in instance.groups)
+    return replace(instance, groups=groups, machine=replace(instance.machine, queues=()))
+
+
+def bound(instance: Instance, weights: tuple[Weights, ...], effort: ProofBudget) -> int:
+    """Return an upper bound with lapses, in cycles, by theorem 1' or 1S or, where there are weights of pairs, by E.
+
+    Raises:
+        Refused: there are queues, or weights that prove nothing.
+    """
+    if machine_form.has_queues(instance):
+        raise Refused("no theorem of this checker knows queues")
+    asked = leave_out(instance)
+    plain = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
+    found = [pessimistic(asked) + sum(additions(instance, plain))]
+    if weights:
+        with suppress(TooMuchWork):
+            found.append(pairs.bound(asked, weights, effort) + sum(additions(instance, Upper.THEOREM_E)))
+    return min(found)
 
 
 def prove(claim: LapseClaim, effort: ProofBudget) -> int:
@@ -92,10 +115,10 @@ def prove(claim: LapseClaim, effort: ProofBudget) -> int:
 
 def additions(instance: Instance, evidence: Upper) -> tuple[int, int, int]:
     """Return the credits, windows and misses that are added to a base by a theorem, in cycles."""
-    of_lines = _windows(instance)
+    of_lines = longest_windows(instance)
     windows, misses = (_of_chain if instance.has_barriers else _of_last)(instance, of_lines)
     credits_ = _of_partition(instance, lambda place: place.credit)
-    fences = _of_everybody(instance, lambda place: place.fence)
+    fences = of_everybody(instance, lambda place: place.fence)
     if evidence is Upper.THEOREM_E:  # so many cycles in which some warp of the partition is withheld
         windows += sum(of_lines.values())
         misses += _of_partition(instance, lambda place: place.misses)
@@ -105,7 +128,7 @@ def additions(instance: Instance, evidence: Upper) -> tuple[int, int, int]:
 _Weigh = Callable[[PlaceLapses], int]
 
 
-def _windows(instance: Instance) -> dict[str, int]:
+def longest_windows(instance: Instance) -> dict[str, int]:
     """Return by line the most cycles of its window, which any program may state."""
     found: dict[str, int] = {}
     for place in chain.from_iterable(group.program.lapses for group in instance.groups):
@@ -114,22 +137,23 @@ def _windows(instance: Instance) -> dict[str, int]:
     return found
 
 
-def _heaviest(program: Program, weigh: _Weigh) -> int:
+def heaviest(program: Program, weigh: _Weigh) -> int:
     """Return the most that the places of a path add up to, barriers included."""
     return along(program, [weigh(place) for place in program.lapses]) if program.lapses else 0
 
 
-def _of_everybody(instance: Instance, weigh: _Weigh) -> int:
-    return sum(group.warps * _heaviest(group.program, weigh) for group in instance.groups)
+def of_everybody(instance: Instance, weigh: _Weigh) -> int:
+    """Return what all warps add up to at most."""
+    return sum(group.warps * heaviest(group.program, weigh) for group in instance.groups)
 
 
 def _of_partition(instance: Instance, weigh: _Weigh) -> int:
     """Return what the warps of one partition add up to, or with barriers all warps."""
     # A chain may be in another partition in each phase, and credit that is left in one is spent in the next.
     if instance.has_barriers:
-        return _of_everybody(instance, weigh)
+        return of_everybody(instance, weigh)
     parts = instance.machine.partitions
-    each = [_heaviest(group.program, weigh) for group in instance.groups]
+    each = [heaviest(group.program, weigh) for group in instance.groups]
     of_warp = [each[group] for group in instance.group_of_warp()]
     if (fixed := machine_form.warp_partitions(instance)) is None:
         return sum(sorted(of_warp, reverse=True)[: -(-len(of_warp) // parts)])
@@ -143,7 +167,7 @@ def _of_last(instance: Instance, windows: Mapping[str, int]) -> tuple[int, int]:
     """Return the cycles in which a last warp is withheld: in windows of lines that it needs, and in misses."""
     programs = [group.program for group in instance.groups]
     needed = [{name for place in program.lapses for name, _ in place.lines} for program in programs]
-    misses = max(_heaviest(program, lambda place: place.misses) for program in programs)
+    misses = max(heaviest(program, lambda place: place.misses) for program in programs)
     return max(sum(windows[name] for name in names) for names in needed), misses
 
 
@@ -158,7 +182,7 @@ def _of_chain(instance: Instance, windows: Mapping[str, int]) -> tuple[int, int]
             needing.update({name for program, region in here for name in _lines(program, region, work)})
             misses += max(_misses(program, region) for program, region in here)
     except TooMuchWork:  # then it is in all partitions, and is all warps
-        return parts * sum(windows.values()), _of_everybody(instance, lambda place: place.misses)
+        return parts * sum(windows.values()), of_everybody(instance, lambda place: place.misses)
     return sum(cycles * min(parts, needing[name]) for name, cycles in windows.items()), misses
 
 

@@ -10,6 +10,11 @@ each block, and those from t1 on, are paid for whether or not they are hits. (do
 
 In a cycle in which DRAM is busy latencies stand still, and nothing else: at most that one cycle is lost to every chain,
 so all of these cycles are added at the end (theorem V). Of pairs it is not proven. (docs/theory.md, 16.)
+
+A lapse keeps out no more than the R chains of its SM, so the instruction on whose credit it is pays it once for each of
+them, its own one included. A chain that is withheld waits for lines: of those that do not stay at each visit, of those
+that stay once for each partition in which its slot has warps. Before t1 it does not matter when a lapse comes; after t1
+credit of warps that have finished is left for the first D cycles. (Theorem G-lambda, docs/theory.md, 17.)
 """
 
 from collections import Counter
@@ -24,11 +29,12 @@ from makespan.model.certificate import Weights
 from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import Instance
 from makespan.model.machine import WarpAssignment
-from makespan.verify import interference, pairs
+from makespan.model.result import Upper
+from makespan.verify import interference, lapses, pairs
 from makespan.verify.gates import GatePrices
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import HitBound
-from makespan.verify.machine_form import PoolGate, binding_width, class_holds, used_units
+from makespan.verify.machine_form import PoolGate, binding_width, class_holds, has_queues, used_units
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_STEPS = 20_000_000
@@ -39,38 +45,84 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
     """Return an upper bound on every schedule, in cycles: the least of all ways to count.
 
     Raises:
-        Refused: weights of pairs are given, and theorem E does not apply, or to others.
+        Refused: weights of pairs are given, and theorem E does not apply, or to others; there are queues, or lapses
+            that may come at any time.
     """
     if len(gpu.grids) > 1:
         return gpu.dram + min(_several_grids(gpu))
     sm = gpu.sm(gpu.resident)
-    return gpu.dram + min(
-        (*_bounds_by_prices(gpu, sm), *(proven for proof in weights for proven in _bounds_by_pairs(gpu, sm, proof)))
-    )
+    cost = _LapseCharge.of(gpu, of_block(gpu, gpu.grid))
+    # theorem E would count cycles in which other warps are withheld, too
+    pairs_of = () if cost.windows or cost.all_misses else weights
+    bounds = [*_bounds_by_prices(gpu, sm, cost)]
+    bounds += [proven for proof in pairs_of for proven in _bounds_by_pairs(gpu, sm, cost, proof)]
+    return gpu.dram + min(bounds)
+
+
+class _LapseCharge(NamedTuple):
+    """The cycles that lapses and late lines of a block cost.
+
+    Args:
+        credits: Lambda_b, all lapses on credit of its warps, those of the whole SM among them.
+        fences: those of the whole SM.
+        misses: the cycles in which its chain is withheld for lines that do not stay.
+        all_misses: those in which any of its warps is.
+        expiry: D, the cycles behind the end of a warp in which its credit may still be spent.
+        windows: C, the windows of all lines that stay.
+    """
+
+    credits: int
+    fences: int
+    misses: int
+    all_misses: int
+    expiry: int
+    windows: int
+
+    @classmethod
+    def of(cls, gpu: GpuInstance, block: Instance) -> "_LapseCharge":
+        """Return what the warps of a block cost."""
+        if has_queues(block):
+            raise Refused("theorem G knows no queues")
+        spent = lapses.of_everybody(block, lambda place: place.credit + place.fence)
+        known = gpu.machine.lapses
+        if spent and known is None:
+            raise Refused("theorem G knows no lapses that may come at any time after the end of their warps")
+        fences, every = (lapses.of_everybody(block, weigh) for weigh in (lambda at: at.fence, lambda at: at.misses))
+        _, _, misses = lapses.additions(block, Upper.THEOREM_1S)
+        windows = sum(lapses.longest_windows(block).values())
+        return cls(spent, fences, misses, every, known.expiry if known is not None and spent else 0, windows)
 
 
 # One grid
 
 
-def _upper(gpu: GpuInstance, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)) -> int:
+def _upper(
+    gpu: GpuInstance, cost: _LapseCharge, block: Fraction, tail: Fraction, spared: Fraction = Fraction(0)
+) -> int:
     """Return the bound from A, what a block adds to the sum over all slots, and from the tail, the cycles after t1."""
     # Q is `spared`, charged less for each of R - 2 blocks: what is executed before t1 is not executed after it. Parts
     # of a cycle may move from t1 to the tail then, so that only the sum of both is rounded.
     if gpu.is_one_wave:
         return int(tail)
-    slots = gpu.slots
+    # the warps of a slot keep their partitions, and each of these has one window for a line
+    slots, late = gpu.slots, min(gpu.machine.partitions, gpu.grid.warps) * cost.windows
     apart = int(block * (gpu.blocks - 1) / slots) + int(tail)
     together = int((block * (gpu.blocks - 1) - max(0, gpu.resident - 2) * spared) / slots + tail)
-    return min(apart, together)
+    return late + min(apart, together)
 
 
-def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
+def _bounds_by_prices(gpu: GpuInstance, sm: Instance, cost: _LapseCharge) -> Iterator[int]:
     """Yield bounds that count hits by prices of pools: one by one, all, and partitions."""
-    late = gpu.dispatch + _longest_hold(sm) - 1
-    tail = late + Fraction(interference.bound(sm))
+    held = _longest_hold(sm) - 1
+    after = max(held, cost.expiry) - held  # behind t1 lapses may still come when nothing is held any more
+    late = gpu.dispatch + held
+    of_last = lapses.additions(sm, Upper.THEOREM_1S)
+    _, windows, _ = of_last
+    tail = late + after + sum(of_last) + Fraction(interference.bound(sm))
     # in each cycle something of each SM passes: a stall, a latency, a hold, or the cycles of dispatch
-    passing = gpu.dispatch + interference.one_after_another(of_block(gpu, gpu.grid))
-    yield _upper(gpu, Fraction(passing * gpu.resident), tail)
+    passing = gpu.dispatch + interference.one_after_another(of_block(gpu, gpu.grid)) + cost.credits + cost.all_misses
+    yield _upper(gpu, cost, Fraction(passing * gpu.resident), tail)
+    lapsing = gpu.resident * cost.credits
     try:
         work = ProofSteps(MOST_STEPS)
         question = HitBound(sm, work)
@@ -80,14 +132,20 @@ def _bounds_by_prices(gpu: GpuInstance, sm: Instance) -> Iterator[int]:
         for prices in islice(question.gates.prices(), MOST_PRICES):
             # all: an instruction counts for each of the R chains of its SM, whatever partition they are in
             everywhere = _ChainCharge.of(question, crew, alone, gates, prices, None)
-            block = late + everywhere.chain + gpu.resident * everywhere.work
-            spared = block - late - sum(map(max, zip_longest(*alone, fillvalue=0)))
-            yield _upper(gpu, block, tail)
-            yield _upper(gpu, block, block, spared)
+            executed = everywhere.chain + gpu.resident * everywhere.work + lapsing
+            block = late + cost.misses + executed
+            spared = executed - sum(map(max, zip_longest(*alone, fillvalue=0)))
+            yield _upper(gpu, cost, block, tail)
+            yield _upper(gpu, cost, block, block + after + windows, spared)
             if gpu.machine.partitions > 1 and not sm.has_barriers:  # a chain stays in one partition for a whole link
                 elsewhere = _ChainCharge.of(question, crew, alone, gates, prices, question.gates.shared)
-                beside = _beside(gpu, everywhere.heavy, elsewhere.heavy, crew)
-                yield _upper(gpu, late + elsewhere.chain + gpu.resident * elsewhere.work + beside, tail)
+                more = [one - other for one, other in zip(everywhere.heavy, elsewhere.heavy, strict=True)]
+                # a chain waits for lapses on its own credit, too, and for those of warps that have just finished
+                own = [Fraction(lapses.heaviest(program, lambda at: at.credit)) for program in question.programs]
+                lapsing_here = after + gpu.resident * cost.fences + _beside(gpu, own, crew, apart=0)
+                least: Fraction = min(Fraction(lapsing), lapsing_here)
+                block = late + cost.misses + elsewhere.chain + gpu.resident * elsewhere.work
+                yield _upper(gpu, cost, block + _beside(gpu, more, crew, apart=1) + least, tail)
     except TooMuchWork:
         return
 
@@ -146,16 +204,15 @@ class _ChainCharge(NamedTuple):
         return cls(Fraction(chain, scale), work, heavy)
 
 
-def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction], crew: Sequence[int]) -> Fraction:
-    """Return there + coming: what warps in the partition of a chain count more than elsewhere."""
+def _beside(gpu: GpuInstance, more: Sequence[Fraction], crew: Sequence[int], *, apart: int) -> Fraction:
+    """Return there + coming: what warps in the partition of a chain count more than elsewhere, all but `apart` one."""
     # They are there when its block begins, or come later. Each block comes during one link of each of the other slots,
     # and counts for those in whose partition it has warps.
-    more = [one - other for one, other in zip(here, there, strict=True)]
     if gpu.machine.assignment is WarpAssignment.MODULO:
-        return _beside_by_number(gpu, more)
+        return _beside_by_number(gpu, more, apart=apart)
     rows, block, others = list(zip(more, crew, strict=True)), sum(crew), gpu.resident - 1
     seats = -(-gpu.resident * block // gpu.machine.partitions)
-    present = _most([(own, gpu.resident * warps) for own, warps in rows], seats - 1)
+    present = _most([(own, gpu.resident * warps) for own, warps in rows], seats - apart)
     # of the chains m are in one partition, none has more: so many of the block's warps are there at most, and others
     # are where so many chains are that remain, and no more than m
     meetings = [0]
@@ -165,7 +222,7 @@ def _beside(gpu: GpuInstance, here: Sequence[Fraction], there: Sequence[Fraction
     return present + min(others * _most(rows, min(block, seats)), max(meetings) * max(more))
 
 
-def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
+def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction], *, apart: int) -> Fraction:
     """Return there + coming where each slot has the same warps in a partition all the time."""
     # `more` is by program, in order of appearance.
     parts, programs = gpu.machine.partitions, dict.fromkeys(program for program, _ in gpu.grid.block)
@@ -177,7 +234,7 @@ def _beside_by_number(gpu: GpuInstance, more: Sequence[Fraction]) -> Fraction:
         part, slot = number % parts, slots[number * gpu.resident // len(launched)]
         every[part].append(own)
         slot[part] = own + (slot[part] or 0)
-    present = max(sum(own, Fraction(0)) - min(own) for own in every if own)
+    present = max(sum(own, Fraction(0)) - apart * min(own) for own in every if own)
     kinds = Counter(map(tuple, slots))
     coming = (sum((times - (a == b)) * _most_met(a, b) for b, times in kinds.items()) for a in kinds)
     return present + max(coming)
@@ -196,19 +253,20 @@ def _most(values: Sequence[tuple[Fraction, int]], count: int) -> Fraction:
     return total
 
 
-def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, proof: Weights) -> Iterator[int]:
+def _bounds_by_pairs(gpu: GpuInstance, sm: Instance, cost: _LapseCharge, proof: Weights) -> Iterator[int]:
     """Yield bounds by weights of pairs: theorem E from the begin of each block on, when others have open pairs."""
     _check_pairs(gpu, sm, proof)
     try:
         counts = _PairCounts.of(sm, pairs.PairCharges(sm, proof, ProofSteps(pairs.MOST_STEPS)))
     except TooMuchWork:
         return
-    every = _of_all(sm, counts.opened)
-    own = gpu.dispatch + counts.chain + counts.work
+    every, lapsing = _of_all(sm, counts.opened), gpu.resident * cost.credits
+    own = gpu.dispatch + counts.chain + counts.work + lapsing
     # no warp of its own block has opened a pair when it begins
     block, tail = own + every * (gpu.resident - 1) / gpu.resident, own + every - min(counts.opened)
-    yield _upper(gpu, block, Fraction(gpu.dispatch + interference.bound(sm)))
-    yield _upper(gpu, block, tail, counts.chain + counts.work - counts.alone)
+    rest = gpu.dispatch + cost.expiry + interference.bound(sm) + sum(lapses.additions(sm, Upper.THEOREM_1S))
+    yield _upper(gpu, cost, block, Fraction(rest))
+    yield _upper(gpu, cost, block, tail + cost.expiry, counts.chain + counts.work + lapsing - counts.alone)
 
 
 class _PairCounts(NamedTuple):
@@ -272,27 +330,62 @@ def _several_grids(gpu: GpuInstance) -> Iterator[int]:
     """Yield bounds for several grids, with a weight omega for each block by what it takes of an SM."""
     shares = _shares(gpu)
     alone = [of_block(gpu, grid) for grid in gpu.grids]
-    late = gpu.dispatch + max(map(_longest_hold, alone)) - 1
-    yield _bound_one_by_one(gpu, shares, alone, late)
+    lapsing = [_LapseCharge.of(gpu, block) for block in alone]
+    held = max(map(_longest_hold, alone)) - 1
+    late, end = gpu.dispatch + held, gpu.dispatch + max(held, *(cost.expiry for cost in lapsing))
+    yield _bound_one_by_one(gpu, shares, alone, lapsing, end)
     try:
         work = ProofSteps(MOST_STEPS)
         whole = HitBound(Instance.merged([own for grid in gpu.grids for own in grid.block], gpu.machine), work)
-        together = _together(gpu, shares, gpu.room)
         times = [_times_in(whole, block, work) for block in alone]
         for prices in islice(whole.gates.prices(), MOST_PRICES):
             counts = [_ChainCharge.of(whole, crew, rows, whole.gates.every, prices, None) for crew, rows in times]
-            ends, works = [late + count.chain + count.work for count in counts], [count.work for count in counts]
-            rows = zip(shares, counts, strict=True)
-            costs = [share * (late + count.chain) + together * count.work for share, count in rows]
-            yield _bound_by_shares(gpu, shares, costs, ends, works)
+            yield _bound_all(gpu, shares, counts, lapsing, late, end)
     except (TooMuchWork, InputError):  # the latter if all grids together are no instance
         return
 
 
-def _bound_one_by_one(gpu: GpuInstance, shares: Sequence[Fraction], alone: Sequence[Instance], late: int) -> int:
-    passing = [Fraction(interference.one_after_another(block)) for block in alone]
+def _bound_all(
+    gpu: GpuInstance,
+    shares: Sequence[Fraction],
+    counts: Sequence[_ChainCharge],
+    lapsing: Sequence[_LapseCharge],
+    late: int,
+    end: int,
+) -> int:
+    """Return the bound that counts whatever an SM executes for each chain; `late` and `end` come on top."""
+    together, costs, ends, works = _together(gpu, shares, gpu.room), [], [], []
+    for share, count, cost in zip(shares, counts, lapsing, strict=True):
+        chain, work = count.chain + cost.misses, count.work + cost.credits
+        # each lapse takes one cycle from its SM, whatever the blocks weigh that it keeps out
+        costs.append(share * (late + chain) + together * count.work + cost.credits)
+        ends.append(end + chain + work)
+        works.append(work)
+    return _bound_by_shares(gpu, shares, costs, ends, works)
+
+
+def _all_windows(gpu: GpuInstance) -> int:
+    """Return the cycles of the windows of lines that stay in all partitions of an SM."""
+    longest: dict[str, int] = {}
+    for grid in gpu.grids:  # several may need the same line, with windows of different lengths
+        for name, cycles in lapses.longest_windows(of_block(gpu, grid)).items():
+            longest[name] = max(cycles, longest.get(name, 0))
+    return gpu.machine.partitions * sum(longest.values())
+
+
+def _bound_one_by_one(
+    gpu: GpuInstance,
+    shares: Sequence[Fraction],
+    alone: Sequence[Instance],
+    lapsing: Sequence[_LapseCharge],
+    end: int,
+) -> int:
+    passing = [
+        Fraction(interference.one_after_another(block) + cost.credits + cost.all_misses)
+        for block, cost in zip(alone, lapsing, strict=True)
+    ]
     return _bound_by_shares(
-        gpu, shares, [gpu.dispatch + own for own in passing], [late + own for own in passing], passing
+        gpu, shares, [gpu.dispatch + own for own in passing], [end + own for own in passing], passing
     )
 
 
@@ -328,13 +421,15 @@ def _bound_by_shares(
         # all blocks are charged but the last one, which may be of any grid
         return sum((grid.blocks * value for grid, value in zip(gpu.grids, values, strict=True)), -min(values))
 
-    first = int(but_one(costs) / gpu.sms) if but_one(shares) >= gpu.sms else 0  # else all have room in cycle 0
+    windows = _all_windows(gpu)
+    # if the weights are less, all have room in cycle 0
+    first = windows + int(but_one(costs) / gpu.sms) if but_one(shares) >= gpu.sms else 0
     tails = []
     for grid, end in zip(gpu.grids, ends, strict=True):
         # J: all that can be on an SM together with the last block
         left = [room - takes for room, takes in zip(gpu.room, grid.takes, strict=True)]
         tails.append(end + _together(gpu, works, left))
-    return first + int(max(tails))
+    return first + windows + int(max(tails))
 
 
 def _together(gpu: GpuInstance, values: Sequence[Fraction], room: Sequence[int]) -> Fraction:

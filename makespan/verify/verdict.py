@@ -10,7 +10,6 @@ from makespan.model.result import Upper
 from makespan.verify import gpu_reading, gpu_witness, instances, lapses, reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
 from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu
-from makespan.verify.machine_form import has_lapses
 from makespan.verify.outcome import (
     UNCHECKED,
     UNCHECKED_OF_GPU,
@@ -149,9 +148,30 @@ def _check_history(claim: SmClaim) -> None:
 
 
 def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
+    inner = _verdict_of_gpu_without_lapses(bundle, most_states)
+    if bundle.asked is bundle.gpu:
+        return inner
     gpu, claim = bundle.gpu, bundle.claim
-    if any(has_lapses(gpu_reading.of_block(gpu, grid)) for grid in gpu.grids):
-        raise Refused("this checker knows no lapses of schedulers, late lines and queues on a whole GPU")
+    if claim.evidence == ONE_WAVE:  # that no SM knows of the others was checked for the claim without lapses
+        effort = ProofBudget(MOST_PROOFS)
+        of_sms = (lapses.bound(gpu.sm(blocks), said.weights, effort) for blocks, said in bundle.sms.items())
+        upper = gpu.dispatch + max(of_sms)
+    else:
+        upper = theorem_g.bound(gpu, bundle.weights)
+    gaps = [f"without lapses {inner.reason}"] * (inner.outcome is Outcome.UNPROVEN) + _upper_gaps(claim, upper)
+    # a schedule without lapses is one of the GPU with them, and no schedule of either falls short of these cycles
+    shortest = least_makespan_of_gpu(bundle.asked), inner.best_case[1] if inner.best_case else claim.lower
+    best_case = None if claim.best_case is None else check_best_case(shortest, claim.best_case)
+    gaps += best_case_gaps(best_case, claim.best_case)
+    outcome = Outcome.UNPROVEN if gaps else Outcome.ACCEPTED
+    how = f"{_HOW[claim.evidence]} and what lapses add to it"
+    reason = "; ".join(gaps) or f"{worst_case(claim)}, proven by {how}; without lapses {inner.reason}"
+    return Verdict(outcome, reason, claim, inner.lower, ((claim.evidence, upper),), best_case, UNCHECKED_OF_GPU)
+
+
+def _verdict_of_gpu_without_lapses(bundle: GpuBundle, most_states: int) -> Verdict:
+    """Return the verdict on the claim about the same GPU on schedulers that never lapse."""
+    gpu, claim = bundle.asked, bundle.without_lapses
     lower = least_makespan_of_gpu(gpu) if bundle.witness is None else gpu_witness.replay(gpu, bundle.witness)
     if bundle.witness is not None and lower != claim.lower:
         raise Refused(f"the witness takes {lower} cycles, the lower bound says {claim.lower}")
@@ -175,7 +195,7 @@ def _verdict_of_gpu(bundle: GpuBundle, most_states: int) -> Verdict:
 def _one_wave(bundle: GpuBundle, most_states: int) -> int:
     """Return the largest bound of an SM with any number of blocks that it may have, each proven by its own evidence."""
     # In one wave no SM knows of the others; a worst case need not grow with the blocks, so all numbers are looked at.
-    gpu, claim = bundle.gpu, bundle.claim
+    gpu, claim = bundle.asked, bundle.without_lapses
     if gpu.dram:
         raise Refused(f"{ONE_WAVE} proves nothing where DRAM may be busy: an SM may take longer than its latencies say")
     if gpu.dispatch and max(bundle.sms) > 1:

@@ -112,7 +112,7 @@ _OF = theorem_g._GridBlock.of
     ("gpu", "where", "name", "wrong"),
     [
         (BEHIND, theorem_g._GridBlock, "of", lambda gpu, grid: replace(_OF(gpu, grid), held=0)),
-        (SPREAD, theorem_g, "_crowding", lambda gpu, rates: 0),
+        (SPREAD, theorem_g, "_crowding", lambda *of, **how: 0),
         (TOGETHER, theorem_g._Rates, "work", lambda self, weights: 0),
         (MEET, theorem_g._Rates, "work", lambda self, weights: 0),
         (WAITING, GpuInstance, "dispatch", 0),

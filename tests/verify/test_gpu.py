@@ -375,9 +375,9 @@ def test_a_class_counts_where_it_can_be_full_or_has_weights() -> None:
     gpu = of("CSS", 3, 1, 2, machine=Machine.of({"C": 1, "S": 1}))
     assert theorem_g_again.bound(gpu, [Weights((), (), (((0,),) * 3,))]) >= brute_force_gpu(gpu).upper == 7
     free = of("CS", 3, 1, 2, machine=Machine.of({"C": 2, "S": 2}))
-    nothing = Weights((), (), (((0,),) * 2,))
-    assert list(theorem_g_again._bounds_by_pairs(free, free.sm(2), nothing)) == [2 + 2, 2 + 2]
-    by_pairs = theorem_g_again._bounds_by_pairs(free, free.sm(2), pairs.disjoint(free.sm(2)))
+    nothing, cost = Weights((), (), (((0,),) * 2,)), theorem_g_again._LapseCharge.of(free, free.sm(1))
+    assert list(theorem_g_again._bounds_by_pairs(free, free.sm(2), cost, nothing)) == [2 + 2, 2 + 2]
+    by_pairs = theorem_g_again._bounds_by_pairs(free, free.sm(2), cost, pairs.disjoint(free.sm(2)))
     assert list(by_pairs) == [3 + 2, 3 + 3]  # the last two as an SM that begins, or with pairs that others have open
 
 

@@ -25,6 +25,7 @@ from makespan.verify import interference, lower_bounds
 from makespan.verify import partitions as checked_partitions
 from makespan.verify import phases as checked_phases
 from makespan.verify import theorem_g as checked_theorem_g
+from makespan.verify.gpu_reading import of_block
 from makespan.verify.refusal import ProofSteps
 from tests.strategies import gpus, multiprocessor_instances, shared_gpus
 
@@ -77,9 +78,12 @@ def ways(gpu: GpuInstance) -> tuple[list[int], list[int]]:
     proofs = list(theorem_g._of_one_grid(gpu))
     priced = [proof.upper for proof in proofs if proof.counting != theorem_g.PAIRS]
     paired = [proof for proof in proofs if proof.counting == theorem_g.PAIRS]  # two of each weights, for both ends
-    own = list(checked_theorem_g._bounds_by_prices(gpu, sm))
+    cost = checked_theorem_g._LapseCharge.of(gpu, of_block(gpu, gpu.grid))
+    own = list(checked_theorem_g._bounds_by_prices(gpu, sm, cost))
     common = min(len(own), len(priced))  # the other prices are worth less than they cost
-    again = [bound for proof in paired[::2] for bound in checked_theorem_g._bounds_by_pairs(gpu, sm, *proof.weights)]
+    again = [
+        bound for proof in paired[::2] for bound in checked_theorem_g._bounds_by_pairs(gpu, sm, cost, *proof.weights)
+    ]
     return own[:common] + again, priced[:common] + [proof.upper for proof in paired]
 
 
@@ -177,7 +181,8 @@ def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: M
     gpu = GpuInstance.of(programs(block), 9, machine, sms=1, resident=4)
     question = interference.HitBound(gpu.sm(4), ProofSteps(10**6))
     each = 3 if machine.partitions > 1 and block == "CL" else 2
-    assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4)))) == 1 + each * len(
+    cost = checked_theorem_g._LapseCharge.of(gpu, of_block(gpu, gpu.grid))
+    assert len(list(checked_theorem_g._bounds_by_prices(gpu, gpu.sm(4), cost))) == 1 + each * len(
         list(question.gates.prices())
     )
 
@@ -185,4 +190,5 @@ def test_partitions_are_counted_where_there_are_several_and_one_phase(machine: M
 def test_what_is_rounded_apart_is_at_most_what_is_rounded_together() -> None:
     """The last block begins by 2 * 5/4 and takes 3/2: by 2, and 1."""
     gpu = GpuInstance.of(programs("C"), 3, PAPER, sms=1, resident=1)
-    assert checked_theorem_g._upper(gpu, Fraction(5, 4), Fraction(3, 2)) == 2 + 1
+    cost = checked_theorem_g._LapseCharge.of(gpu, gpu.sm(1))
+    assert checked_theorem_g._upper(gpu, cost, Fraction(5, 4), Fraction(3, 2)) == 2 + 1

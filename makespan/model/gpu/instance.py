@@ -7,6 +7,7 @@ from typing import TypeAlias
 from makespan.host.errors import InputError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
+from makespan.model.feature import LAPSES
 from makespan.model.instance import MAX_WARPS, Group, Instance
 from makespan.model.machine import Machine
 from makespan.model.machine.values import MAX_SMS, check_whole
@@ -232,6 +233,25 @@ class GpuInstance:
         """
         # a delay of dispatch or a busy DRAM could differ from SM to SM
         return self.is_one_wave and not self.dispatch and not self.dram
+
+    @property
+    def has_lapses(self) -> bool:
+        """Return whether schedulers may lapse, lines may be late, or instructions may wait in queues."""
+        return any(resident(grid.block, 1, self.machine).features.keys() & LAPSES for grid in self.grids)
+
+    @property
+    def without_lapses(self) -> "GpuInstance":
+        """Return the same grids on schedulers that never lapse, with all lines there, and without queues.
+
+        Its schedules are schedules of this instance, so its lower bounds hold here. Its upper bounds may not.
+        """
+        if not self.has_lapses:
+            return self
+        grids = (
+            replace(grid, block=tuple((program.lapsing(()), warps) for program, warps in grid.block))
+            for grid in self.grids
+        )
+        return replace(self, grids=tuple(grids), machine=replace(self.machine, queues=()))
 
     def sm(self, blocks: int) -> Instance:
         """Return an SM with this number of blocks of the only grid, which start together."""

@@ -14,7 +14,7 @@ from makespan.model.wording import count_words
 
 
 class LastDispatch(NamedTuple):
-    """The parts of theorem G: `upper = dispatched + tail + dram`, in cycles.
+    """The parts of theorem G: `upper = dispatched + windows + tail + dram`, in cycles.
 
     Args:
         counting: the best way to count waits, see `bounds.theorem_g`.
@@ -29,6 +29,8 @@ class LastDispatch(NamedTuple):
         tail: the cycles from then on, at most.
         weights: the weights of theorem E, if it counts the waits.
         dram: the cycles in which DRAM may be busy. Theorem V adds them to the bound of theorem G.
+        windows: the cycles before the last dispatch in which blocks may wait for lines of code and constants that come
+            once, on each SM at most. All other lapses, and the lines after it, are in `block` and `tail`.
     """
 
     counting: str
@@ -40,11 +42,12 @@ class LastDispatch(NamedTuple):
     tail: int
     weights: tuple[Weights, ...] = ()
     dram: int = 0
+    windows: int = 0
 
     @property
     def upper(self) -> int:
         """Return the upper bound on the worst case, in cycles."""
-        return self.dispatched + self.tail + self.dram
+        return self.dispatched + self.windows + self.tail + self.dram
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class GpuResult:
         policy: the dispatcher and policy of the witness, as a phrase; empty in one wave, and without a witness.
         shortest: a schedule of `best_case.upper` cycles that a replay has checked. None means that the witness is as
             short, or that none is known.
+        without_lapses: the result of the same grids without lapses, late lines and queues, whose witness is that of
+            this result. None for an instance that has none of them.
     """
 
     instance: GpuInstance
@@ -80,6 +85,7 @@ class GpuResult:
     interrupted: bool = False
     policy: str = ""
     shortest: GpuSchedule | None = None
+    without_lapses: "GpuResult | None" = None
 
     def __post_init__(self) -> None:
         if self.witness is not None and self.witness.makespan != self.bounds.lower:
@@ -95,7 +101,8 @@ class GpuResult:
     def __str__(self) -> str:
         """Return the verdict, one line: the number, whether it is exact, and under which conditions."""
         whole = f"{count_words(self.instance.blocks, 'block')} on {count_words(self.instance.sms, 'SM')}"
-        return self.bounds.verdict(self.caveats, of=whole, interrupted=self.interrupted)
+        plain = None if self.without_lapses is None else self.without_lapses.bounds
+        return self.bounds.verdict(self.caveats, of=whole, interrupted=self.interrupted, without_lapses=plain)
 
     @property
     def status(self) -> Status:

@@ -23,14 +23,15 @@ Source: docs/theory.md, 17.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
+from operator import attrgetter
 from typing import Self
 
 from makespan.model.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
 from makespan.model.instance import Instance, requires
-from makespan.model.lapses import longest_windows
+from makespan.model.lapses import PlaceLapses, longest_windows
 from makespan.model.program import Program
 from makespan.model.result import LapseProof, Upper, UpperBound
 from makespan.proof.bounds.pessimistic import pessimistic
@@ -38,6 +39,8 @@ from makespan.proof.bounds.phases import PhaseSegment, segments_of
 from makespan.proof.bounds.theorem_e import theorem_e
 
 KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER | MULTIPROCESSOR | {Feature.LAPSES}
+
+_MISSES = attrgetter("misses")
 
 
 def lapse_proof(instance: Instance) -> LapseProof:
@@ -62,7 +65,7 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
 
     The first one outlasts all that its base outlasts: its proof uses upper ends only, with lapses as without.
     """
-    asked, costs = instance.without_lapses, _LapseCosts.of(instance)
+    asked, costs = instance.without_lapses, LapseCosts.of(instance)
     evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
     plain = UpperBound(pessimistic(asked), evidence)
     found = [LapseProof(plain, costs.credits, costs.windows, costs.misses)]
@@ -74,7 +77,7 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _LapseCosts:
+class LapseCosts:
     """The cycles that lapses and late lines cost.
 
     Args:
@@ -96,9 +99,9 @@ class _LapseCosts:
         """Return the costs of an instance."""
         programs = [group.program for group in instance.groups]
         misses = [[lapses.misses for lapses in program.lapses] for program in programs]
-        most_misses = [_heaviest(program, own) for program, own in zip(programs, misses, strict=True)]
-        credit = [_heaviest(program, [lapses.credit for lapses in program.lapses]) for program in programs]
-        fence = [_heaviest(program, [lapses.fence for lapses in program.lapses]) for program in programs]
+        most_misses = [heaviest_lapses(program, _MISSES) for program in programs]
+        credit = [heaviest_lapses(program, lambda place: place.credit) for program in programs]
+        fence = [heaviest_lapses(program, lambda place: place.fence) for program in programs]
         fences = sum(group.warps * own for group, own in zip(instance.groups, fence, strict=True))
         # a window of a partition is as long as the longest that any program names for the line
         window = dict(longest_windows(chain.from_iterable(program.lines for program in programs)))
@@ -118,8 +121,15 @@ class _LapseCosts:
         )
 
 
-def _heaviest(program: Program, cycles: Sequence[int]) -> int:
-    """Return the largest sum of cycles of places on a path, 0 where nothing is known of the places."""
+def heaviest_lapses(program: Program, weigh: Callable[[PlaceLapses], int]) -> int:
+    """Return the largest sum of cycles of places on a path, 0 where nothing is known of the places.
+
+    >>> from makespan.model.lapses import PlaceLapses
+    >>> program = Program.chain("CL").lapsing((PlaceLapses(2, fence=9), PlaceLapses(1)))
+    >>> heaviest_lapses(program, lambda place: place.credit)
+    3
+    """
+    cycles = [weigh(place) for place in program.lapses]
     return program.heaviest(cycles) if any(cycles) else 0
 
 
@@ -153,8 +163,7 @@ def _along_chain(instance: Instance, misses: Sequence[Sequence[int]]) -> tuple[i
     for group, cycles in zip(instance.groups, misses, strict=True):
         segments = segments_of(group.program)
         if segments is None:
-            every = zip(instance.groups, misses, strict=True)
-            return partitions, sum(group.warps * _heaviest(group.program, own) for group, own in every)
+            return partitions, sum(group.warps * heaviest_lapses(group.program, _MISSES) for group in instance.groups)
         rows.append(list(_by_phase(group.program, segments, cycles)))
     phases = [max(row) for row in zip_longest(*rows, fillvalue=0)]
     return min(partitions, len(phases)), sum(phases)

@@ -1,19 +1,21 @@
 """`solve_gpu`: the worst case on a whole GPU, from what is proven of its SMs or, of several waves, from theorem G."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from makespan.host.errors import BrokenPromiseError, InputError
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuResult, GpuSchedule, RepeatedCycles, SmHistory
 from makespan.model.machine.values import shown
-from makespan.model.result import Bounds, Result, Status, Step
+from makespan.model.result import Bounds, Result, Status, Step, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import gpu_run
 from makespan.model.simulate.gpu_replay import replay_gpu
+from makespan.proof.bounds import lapse_proof
 from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.limits import Limits
-from makespan.proof.engines.phased import solve
+from makespan.proof.engines.phased import add_lapses, solve
 
 _WarpRow = TypeVar("_WarpRow")
 
@@ -48,12 +50,43 @@ def solve_gpu(gpu: GpuInstance, *, best_case: bool = False, limits: Limits | Non
         how = "make one of a kernel with gpu_instance(question, 'rtx-3070'), where the second is your GPU"
         raise InputError(f"solve_gpu takes a GpuInstance, not {shown(gpu)}: {how}")
     budget = limits or Limits()
-    found = (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
-    # what is shown has to be what the definition of the GPU allows, whoever made it
+    found = (_with_lapses if gpu.has_lapses else _without_lapses)(gpu, best_case=best_case, budget=budget)
+    # what is shown has to be what the definition of the GPU allows, whoever made it; no scheduler lapses in it
     for schedule in found.witness, found.shortest:
-        if schedule is not None and (length := replay_gpu(gpu, schedule)) != schedule.makespan:
+        if schedule is not None and (length := replay_gpu(gpu.without_lapses, schedule)) != schedule.makespan:
             raise BrokenPromiseError(f"a schedule takes {length} cycles when it is replayed, not {schedule.makespan}")
     return found
+
+
+def _without_lapses(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
+    return (_one_wave if gpu.has_lone_sms else _waves)(gpu, best_case=best_case, budget=budget)
+
+
+def _with_lapses(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
+    """Return the longest schedule that is found without lapses, and the upper bound that holds with them."""
+    last = None if gpu.has_lone_sms else theorem_g(gpu)  # refuses what it does not know before any time is spent
+    # a search for a smaller upper bound without lapses says nothing about the one with them, which is known already
+    most = max(lapse_proof(gpu.sm(blocks)).upper for blocks in _block_counts(gpu)) if last is None else last.upper
+    told = budget.improved
+    budget.improved = lambda step: told(step._replace(upper=most, evidence=THEOREM_G if last else Upper.LAPSES))
+    try:
+        found = _without_lapses(gpu.without_lapses, best_case=best_case, budget=budget)
+    finally:
+        budget.improved = told
+    best = found.best_case
+    if best is not None:  # a lapse may make a schedule shorter, but not shorter than its work
+        best = Bounds(least_possible_gpu(found.instance), best.upper)
+    counts = (result.instance.warps // gpu.grid.warps for result in found.sms)
+    return replace(
+        found,
+        instance=gpu,
+        bounds=Bounds(found.bounds.lower, most),
+        last_dispatch=last,
+        sms=tuple(add_lapses(gpu.sm(blocks), result) for blocks, result in zip(counts, found.sms, strict=True)),
+        best_case=best,
+        assumptions=gpu.assumptions,
+        without_lapses=found,
+    )
 
 
 def _waves(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
@@ -87,8 +120,7 @@ def _run(runs: Callable[..., gpu_run.FoundRun | None], gpu: GpuInstance, budget:
 
 def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult:
     """Return the worst of the SMs with each number of blocks that there may be; docs/theory.md, "One wave"."""
-    least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
-    found = _of_sms(gpu, range(gpu.resident, least - 1, -1), best_case=best_case, budget=budget)
+    found = _of_sms(gpu, _block_counts(gpu), best_case=best_case, budget=budget)
     worst = max(found, key=lambda blocks: found[blocks].bounds.lower)
     best, shortest = _shortest(gpu, found, budget) if best_case else (None, None)
     return GpuResult(
@@ -104,6 +136,12 @@ def _one_wave(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuResult
         interrupted=budget.interrupted,
         shortest=shortest,
     )
+
+
+def _block_counts(gpu: GpuInstance) -> range:
+    """Return how many blocks an SM may have in one wave, largest first."""
+    least = max(1, gpu.blocks - (gpu.sms - 1) * gpu.resident)
+    return range(gpu.resident, least - 1, -1)
 
 
 def _of_sms(gpu: GpuInstance, counts: range, *, best_case: bool, budget: Limits) -> dict[int, Result]:

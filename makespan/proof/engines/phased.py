@@ -185,6 +185,20 @@ def _with_lapses(instance: Instance, backend: str, best_case: bool, budget: Limi
         found = _without_lapses(instance.without_lapses, backend, best_case, budget)
     finally:
         budget.improved = told
+    return _add_lapses(instance, found, proofs)
+
+
+def add_lapses(instance: Instance, found: Result) -> Result:
+    """Return the result of an instance with lapses from that of the same warps without them.
+
+    Raises:
+        UnsupportedError: no theorem knows the lapses.
+    """
+    return _add_lapses(instance, found, lapse_proofs(instance))
+
+
+def _add_lapses(instance: Instance, found: Result, proofs: Sequence[LapseProof]) -> Result:
+    proof = min(proofs, key=lambda each: each.upper)
     # a step that only lowers the upper bound without lapses says nothing about the one with them
     steps = {step.lower: _with_upper(step, proof) for step in reversed(found.history)}
     return replace(

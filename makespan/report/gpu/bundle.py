@@ -28,15 +28,22 @@ SCHEMA = "makespan.gpu-bundle/2"
 
 
 def gpu_bundle(result: GpuResult) -> dict[str, Any]:
-    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON."""
-    gpu, last = result.instance, result.last_dispatch
+    """Return instance, claim and evidence as plain data, with the SHA-256 of their canonical JSON.
+
+    Of a GPU with lapses the evidence is that of the result without them. What lapses add follows from the instance, and
+    from the weights of pairs.
+    """
+    gpu, proven = result.instance, result.without_lapses or result
+    # the bound with lapses may count pairs where the one without them does not, or by other weights
+    parts = [each.last_dispatch for each in (proven, result) if each.last_dispatch is not None]
+    weights = dict.fromkeys(item for last in parts for item in last.weights)
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "instance": gpu_question_data(gpu),
         "result": _claim_data(result),
         "witness": None if result.witness is None else _schedule_data(gpu, result.witness),
         "shortest": None if result.shortest is None else _schedule_data(gpu, result.shortest),
-        "weights": [weights_document(item) for item in last.weights] if last else [],
+        "weights": [weights_document(item) for item in weights],
         "sms": [_sm_piece(gpu, each) for each in result.sms],
     }
     return {**content, "sha256": hashlib.sha256(canonical_json(content)).hexdigest()}
@@ -53,6 +60,7 @@ def write_gpu_bundle(result: GpuResult, path: Path) -> None:
 
 def gpu_question_data(gpu: GpuInstance) -> dict[str, Any]:
     """Return only the question as plain data. Equal instances give equal data."""
+    known = gpu.machine.lapses
     return {
         "machine": named_machine_document(gpu.machine),
         "grids": list(map(_grid_data, gpu.grids)),
@@ -60,6 +68,7 @@ def gpu_question_data(gpu: GpuInstance) -> dict[str, Any]:
         "room": list(gpu.room),
         "dispatch": gpu.dispatch,
         **({"dram": gpu.dram} if gpu.dram else {}),
+        **({"expiry": known.expiry} if known is not None and gpu.has_lapses else {}),
     }
 
 
@@ -76,6 +85,18 @@ def _grid_data(grid: Grid) -> dict[str, Any]:
 
 
 def _claim_data(result: GpuResult) -> dict[str, Any]:
+    plain = result.without_lapses
+    return {
+        **_numbers(result),
+        **({} if plain is None else {"without_lapses": _numbers(plain)}),
+        "seconds": round(result.seconds, 6),
+        "interrupted": result.interrupted,
+        "assumptions": [note.document for note in result.assumptions],
+        "versions": versions(),
+    }
+
+
+def _numbers(result: GpuResult) -> dict[str, Any]:
     best = result.best_case
     return {
         "status": str(result.status),
@@ -83,10 +104,6 @@ def _claim_data(result: GpuResult) -> dict[str, Any]:
         "upper": result.bounds.upper,
         "evidence": result.upper_evidence,
         "best_case": None if best is None else best.lower if best.lower == best.upper else [best.lower, best.upper],
-        "seconds": round(result.seconds, 6),
-        "interrupted": result.interrupted,
-        "assumptions": [note.document for note in result.assumptions],
-        "versions": versions(),
     }
 
 
@@ -128,8 +145,11 @@ def _stretch_data(stretch: RepeatedCycles) -> dict[str, Any]:
 
 
 def _sm_piece(gpu: GpuInstance, result: Result) -> dict[str, Any]:
+    found = result.without_lapses or result
+    weights = dict.fromkeys((*found.weights, *(result.lapses.base.weights if result.lapses else ())))
     return {
         "blocks": result.instance.warps // gpu.grid.warps,
-        **piece_document(result.proven),
-        "phases": [piece_document(phase) for phase in result.phases],
+        **piece_document(found.proven),
+        "weights": [weights_document(item) for item in weights],
+        "phases": [piece_document(phase) for phase in found.phases],
     }

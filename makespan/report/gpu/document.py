@@ -73,6 +73,7 @@ def gpu_result_document(result: GpuResult, *, name: str | None = None, clock: Gp
         "evidence": {"lower": "witness" if result.witness else "least-possible", "upper": result.upper_evidence},
         "policy": result.policy or None,
         "last_dispatch": None if last is None else _last_dispatch(last),
+        **({} if result.without_lapses is None else {"without_lapses": _without_lapses(result.without_lapses)}),
         "sm_results": [
             {
                 "blocks": each.instance.warps // gpu.grid.warps,
@@ -103,8 +104,27 @@ def _grid(gpu: GpuInstance, grid: Grid) -> dict[str, Any]:
 
 
 def _last_dispatch(last: LastDispatch) -> dict[str, Any]:
-    fields = ("counting", "block", "charged", "scale", "spared", "dispatched", "tail")
+    fields = (
+        "counting",
+        "block",
+        "charged",
+        "scale",
+        "spared",
+        "dispatched",
+        "tail",
+        *["windows"] * bool(last.windows),
+    )
     return {**{name: getattr(last, name) for name in fields}, "latest": last.block * last.charged // last.scale}
+
+
+def _without_lapses(result: GpuResult) -> dict[str, Any]:
+    """Return the numbers of the same GPU without lapses."""
+    return {
+        "status": str(result.status),
+        "lower": result.bounds.lower,
+        "upper": result.bounds.upper,
+        "evidence": result.upper_evidence,
+    }
 
 
 def _time_document(bounds: Bounds, clock: GpuClock) -> dict[str, str]:

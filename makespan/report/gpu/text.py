@@ -52,18 +52,26 @@ def gpu_report(
 
 
 def _bound_rows(result: GpuResult) -> Iterator[tuple[str, str, str]]:
-    shown = f"a replayed schedule of the whole GPU{f': {result.policy}' if result.policy else ''}"
+    plain = result.without_lapses
+    of_what = "whole GPU without lapses" if plain is not None else "whole GPU"
+    shown = f"a replayed schedule of the {of_what}{f': {result.policy}' if result.policy else ''}"
     yield "at least", str(result.bounds.lower), shown if result.witness is not None else WITHOUT_WITNESS
     yield "at most", str(result.bounds.upper), f"proven by {_evidence_words(result)}"
+    if plain is not None:
+        yield "without lapses", interval_text(plain.bounds), f"proven by {_evidence_words(plain)}"
     if result.best_case is not None:
-        yield "best case", interval_text(result.best_case), "the shortest schedule of the whole GPU"
+        kind = "" if plain is None else ", with lapses or without"
+        yield "best case", interval_text(result.best_case), f"the shortest schedule of the whole GPU{kind}"
 
 
 def picture_subtitle(result: GpuResult) -> str:
     """Return the line below the title of a picture of the witness. The witness of a bounded result is no worst case."""
     if result.status is Status.EXACT:
         return str(result.instance)
-    said = f"a schedule of {cycle_words(result.bounds.lower)}; at most {result.bounds.upper} are proven"
+    lower, upper = cycle_words(result.bounds.lower), result.bounds.upper
+    said = f"a schedule of {lower}; at most {upper} are proven"
+    if result.without_lapses is not None:
+        said = f"a schedule without lapses of {lower}; at most {upper} are proven with them"
     return f"{said}: {result.instance}"
 
 
@@ -119,12 +127,16 @@ def _explain_theorem(gpu: GpuInstance, last: LastDispatch) -> Iterator[str]:
         if len(gpu.grids) == 1:
             most = -(-last.block * gpu.slots // last.scale)
             full = f"all {gpu.slots} slots are taken, by each block for at most {cycle_words(most)} on average"
-        aside = ", those aside in which DRAM is busy" if last.dram else ""
+        waits = ["DRAM is busy"] * bool(last.dram) + ["lines come for the first time"] * bool(last.windows)
+        aside = f", those aside in which {' or '.join(waits)}" if waits else ""
         yield f"as long as blocks are left, {full}; so the last one gets its room in cycle {latest} or before{aside}"
         yield f"from then on what is left on its SM takes at most {cycle_words(last.tail)}"
     if spared := latest - last.dispatched:
         yield f"{cycle_words(spared)} less together: what its SM has executed before is not left after"
     yield f"counted by {last.counting}: {_COUNTINGS[last.counting]}"
+    if last.windows:
+        late = cycle_words(last.windows)
+        yield f"before the last block gets its room, lines of code and constants that stay are late for at most {late}"
     if last.dram:
         busy = cycle_words(last.dram)
         yield f"DRAM is busy in at most {busy}, which are added once, whoever waits for it (theorem V)"
