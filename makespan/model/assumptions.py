@@ -380,9 +380,15 @@ def line_caches(listed: str) -> Assumption:
     return instructions(text)
 
 
-def late_lines(what: str) -> Assumption:
-    """Return the assumption that some lines of code or constants do not stay in their cache."""
-    return instructions(f"some lines of {what} do not stay in their cache, and each use may be a first fetch")
+def late_lines(what: str, *, near: bool) -> Assumption:
+    """Return the assumption that some lines of code or constants do not stay in the cache of a partition.
+
+    Args:
+        near: whether the next cache keeps those whose addresses are known.
+    """
+    come = "the next cache keeps them, so that only the first time may be as long as a first fetch"
+    text = come if near else "each use may be as long as a first fetch"
+    return instructions(f"some lines of {what} do not stay in the cache of a partition, and {text}")
 
 
 def first_fetch(what: str, cycles: str) -> Assumption:
@@ -394,9 +400,9 @@ def first_fetch(what: str, cycles: str) -> Assumption:
 def warm_caches() -> Assumption:
     """Return the assumption that lines of code and constants are there from the start."""
     text = (
-        "all lines of code and constants that stay in the caches of a partition are there when the launch begins, as"
-        " after a launch of the same kernel that came to all of them on each partition and since when nothing has"
-        " emptied these caches"
+        "all lines of code and constants that stay in the caches of a partition, or in the next cache, are there when"
+        " the launch begins, as after a launch of the same kernel that came to all of them on each partition and since"
+        " when nothing has emptied these caches"
     )
     return Assumption(AssumptionKind.WARM, text)
 

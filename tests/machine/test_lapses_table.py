@@ -143,6 +143,10 @@ CACHE = "{ line = 128, sets = 8, ways = 32, window = 86 }"
             "lapses.constant = { cycles = 4, gap = 1 }",
             "lapses.constant has gap and no line: it needs line, sets, ways, window",
         ),
+        (
+            "lapses.fetch = { line = 24, sets = 1, ways = 1, window = 1 }",
+            "lapses.fetch.line must be a multiple of 16 bytes, not 24",
+        ),
         ("queues = 1", "needs a table [queues] such as memory = "),
         ("queues.memory = 1", "queues.memory needs { units = [CLASS, ...], places = N, blocks = true }"),
         ("queues.memory = { units = ['L'], places = 5 }", "queues.memory needs { units = [CLASS, ...], places"),

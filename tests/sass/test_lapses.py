@@ -1,10 +1,12 @@
 """What machine code says of lapses and of lines, against a recount of the text of its instructions by patterns."""
 
+import random
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,19 +16,37 @@ from makespan.host.errors import InputError, MissingInputsError
 from makespan.kernels.flow import Launch
 from makespan.kernels.gpu_question import SharedLaunch, of_kernels
 from makespan.kernels.question import KernelQuestion, launch_kernel
-from makespan.kernels.sass import SassKernel, SassModule, assemble_ptx, disassemble, leave_room, program, warps
+from makespan.kernels.sass import (
+    KernelLines,
+    SassKernel,
+    SassModule,
+    assemble_ptx,
+    disassemble,
+    leave_room,
+    program,
+    warps,
+)
 from makespan.kernels.sass.graph import flow
 from makespan.kernels.sass.timing import timed_code
 from makespan.model.conditions import conditions
 from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import PAPER, KnownLapses, LineCache, Machine, RegisterReads, given_latencies
+from makespan.model.machine import (
+    PAPER,
+    CacheSize,
+    KnownLapses,
+    LineCache,
+    Machine,
+    RegisterReads,
+    given_latencies,
+)
 from makespan.model.program import Program
 from tests.sass.coded import coded
 
 REGISTERS = RegisterReads(banks=2, ports=1, is_variable=True)
 CONSTANTS = LineCache(line=64, sets=4, ways=2, window=79)
-CODE = {75: LineCache(line=128, sets=4, ways=32, window=86), 86: LineCache(line=128, sets=8, ways=32, window=86)}
+CODE = {sm: LineCache(line=128, sets=sets, ways=32, window=86, ahead=8) for sm, sets in ((75, 4), (86, 8))}
+NEXT = CacheSize(line=128, sets=64, ways=16)
 FENCE = {"block": 53, "gpu": 186, "system": 2900}
 GIVEN = given_latencies(["fetch=..600", "constant-miss=..500"])
 
@@ -43,9 +63,11 @@ def machine(lapses: KnownLapses) -> Machine:
     return replace(PAPER, lapses=lapses)
 
 
-def lapses(kernel: SassKernel, known_lapses: KnownLapses, *, warm: bool = False) -> tuple[PlaceLapses, ...]:
+def lapses(
+    kernel: SassKernel, known_lapses: KnownLapses, *, warm: bool = False, partitions: int = 1
+) -> tuple[PlaceLapses, ...]:
     """By instruction."""
-    chosen = machine(known_lapses)
+    chosen = replace(machine(known_lapses), partitions=partitions)
     return timed_code(flow(kernel), chosen, {name: GIVEN[name] for name in chosen.fetches}, warm).lapses
 
 
@@ -231,6 +253,7 @@ def test_a_fence_stops_the_sm_by_its_scope(line: str, cycles: int) -> None:
 
 # Constants
 
+NOPS = "B------:R-:W-:-:S01 NOP;\n"
 PARAMETERS = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in range(0x160, 0x560, 4))
 
 
@@ -278,8 +301,11 @@ def test_loads_of_constants_go_through_another_cache() -> None:
 
 
 def test_a_line_longer_than_the_alignment_of_a_bank_stays_nowhere() -> None:
-    (found,) = own_constants("B------:R-:W-:-:S04 FADD R0, R0, c[0x0][0x160];", CONSTANTS._replace(line=256))
-    assert found == PlaceLapses(4, misses=500)
+    for known_next in (None, NEXT):
+        (found,) = own_constants(
+            "B------:R-:W-:-:S04 FADD R0, R0, c[0x0][0x160];", CONSTANTS._replace(line=256, next=known_next)
+        )
+        assert found == PlaceLapses(4, misses=500)
 
 
 BRANCHES = """
@@ -337,12 +363,12 @@ def test_a_kernel_that_begins_inside_a_line_needs_one_line_more() -> None:
 @pytest.mark.parametrize(("sets", "ways"), [(1, 12), (2, 6), (4, 3), (3, 4), (8, 2), (5, 3)])
 def test_a_line_of_code_stays_if_no_set_can_overflow(alignment: int, sets: int, ways: int) -> None:
     """Against the numbers of lines in each set, for each place at which the kernel may begin."""
-    cache = LineCache(128, sets, ways, 86)
-    for count in range(1, 100, 7):
+    for count, ahead in product(range(1, 100, 7), (0, 3)):
+        cache = LineCache(128, sets, ways, 86, ahead=ahead)
         kernel = straight(count, alignment=alignment, padded_bytes=-(-count // 8) * 128)
         got = lapses(kernel, KnownLapses(code=cache))
         for first in range(0, 128, alignment):
-            last = (first + kernel.padded_bytes - 1) // 128 + 8
+            last = (first + kernel.padded_bytes - 1) // 128 + max(1, ahead)
             filled = Counter(line % sets for line in range(last + 1))
             for at, own in enumerate(got):
                 line = (first + 16 * at) // 128
@@ -368,6 +394,111 @@ def test_the_sizes_of_known_caches_count_lines() -> None:
 def test_a_first_fetch_is_no_shorter_than_one_from_the_next_cache() -> None:
     slow = KnownLapses(code=CODE[86]._replace(window=900))
     assert {line.window for own in lapses(straight(3), slow) for line in own.lines} == {900}
+
+
+# The next cache
+
+
+def late_places(kernel: SassKernel, *, warm: bool = False, **changed: object) -> set[PlaceLapses]:
+    """The lapses of instructions on a machine whose caches hold one line; `changed`: of its cache of code."""
+    code = LineCache(128, 1, 1, 86, next=NEXT)._replace(**changed)  # type: ignore[arg-type]
+    constants = LineCache(64, 1, 1, 79, next=code.next)
+    return {*lapses(kernel, KnownLapses(code=code, constants=constants), warm=warm)}
+
+
+def test_a_line_that_the_next_cache_keeps_comes_from_there_after_the_first_time() -> None:
+    first, second = (CacheLine(f"listed code {at}", 600) for at in ("0x0", "0x80"))
+    kernel = straight(16, alignment=128)
+    assert late_places(kernel) == {PlaceLapses(misses=86, lines=(line,)) for line in (first, second)}
+    assert late_places(kernel, next=None) == {PlaceLapses(misses=600)}
+    assert late_places(kernel, warm=True) == {PlaceLapses(misses=86)}
+    assert late_places(kernel, warm=True, next=None) == {PlaceLapses(misses=600)}
+    named = [warps(kernel, machine=machine(KnownLapses(code=LineCache(128, 1, 1, 86, next=at))), warm=True).missing()
+             for at in (NEXT, None)]  # fmt: skip
+    assert [[each.blank for each in missing] for missing in named] == [[], ["fetch=..N"]]
+
+
+def test_an_instruction_waits_for_its_line_and_then_for_its_constant() -> None:
+    text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in range(0, 0x400, 64))
+    kernel = replace(coded(f"{text}\nB------:R-:W-:-:S05 EXIT;"), alignment=128)
+    *_, end = timed_lapses = lapses(kernel, KnownLapses(code=LineCache(128, 1, 1, 86, next=NEXT),
+                                                       constants=LineCache(64, 4, 2, 79, next=NEXT)))  # fmt: skip
+    assert {own.misses for own in timed_lapses[:-1]} == {86 + 79}
+    assert end.misses == 86
+    assert [line.window for line in timed_lapses[0].lines] == [500, 600]
+
+
+def fills(draw: random.Random, sizes: CacheSize, kernel: SassKernel, places: set[tuple[int, int]]) -> Counter[int]:
+    """How many lines are in each set of a cache if the kernel and its banks of constants begin at random addresses."""
+    bases = {bank: 64 * draw.randrange(1000) for bank in range(4)}
+    start = kernel.alignment * draw.randrange(1000)
+    code = {(start + 16 * at) // sizes.line for at in range(len(kernel.code))}
+    end = (start + kernel.padded_bytes - 1) // 128 * 128
+    code |= {at // sizes.line for at in range(end, end + 256, sizes.line)}  # the last line, and the one behind it
+    lines = [(None, line) for line in code] + [(b, (bases[b] + at) // sizes.line) for b, at in places]
+    return Counter(line % sizes.sets for _, line in {*lines})
+
+
+def test_no_addresses_let_the_next_cache_overflow_that_is_said_to_keep_all_lines() -> None:
+    """Of code and of constants, be they operands or loaded, at random addresses."""
+    draw, said = random.Random(1), Counter[bool]()
+    for _ in range(150):
+        places = {(draw.choice([0, 0, 3]), 4 * draw.randrange(200)) for _ in range(draw.randrange(1, 9))}
+        operands = [f"c[{bank:#x}][{at:#x}]" for bank, at in sorted(places)]
+        made = [draw.choice(["FADD R0, R0, {}", "LDC R0, {}", "ULDC UR4, {}"]).format(each) for each in operands]
+        lines = [f"B------:R-:W-:-:S04 {each};" for each in made + ["NOP"] * draw.randrange(40)]
+        text = "\n".join([*lines, "B------:R-:W-:-:S05 EXIT;"])
+        kernel = replace(coded(text), alignment=draw.choice([16, 64, 128]), padded_bytes=16 * draw.randrange(50))
+        kernel = replace(kernel, padded_bytes=max(kernel.padded_bytes, 16 * len(kernel.code)))
+        size = CacheSize(draw.choice([64, 128]), draw.choice([1, 2, 4, 5]), draw.randrange(1, 14))
+        is_kept = KernelLines(flow(kernel), KnownLapses(code=LineCache(128, 1, 1, 86, next=size))).stay_near
+        said[is_kept] += 1
+        for _ in range(30 * is_kept):
+            assert max(fills(draw, size, kernel, places).values()) <= size.ways
+    assert min(said.values()) > 30
+
+
+def test_the_next_cache_keeps_as_many_lines_as_fit() -> None:
+    """Two lines of code and one behind them; two of constants, of which one may lie in either of two."""
+    text = "B------:R-:W-:-:S04 FADD R0, R0, c[0x0][0x40];\nB------:R-:W0:-:S02 LDC R1, c[0x0][0x200];\n"
+    kernel = replace(coded(f"{text}{NOPS * 13}B------:R-:W-:-:S05 EXIT;"), alignment=128)
+    for line, ways in ((128, 3 + 3), (64, 6 + 2), (256, 2 + 3)):
+        kept = [
+            KernelLines(flow(kernel), KnownLapses(code=LineCache(128, 1, 1, 86, next=CacheSize(line, 1, most))))
+            for most in (ways - 1, ways)
+        ]
+        assert [each.stay_near for each in kept] == [False, True], line
+
+
+@pytest.mark.parametrize(
+    ("line", "sets", "stays"),
+    [
+        ("LDC R1, c[0x3][R4+0x10]", 64, True),  # anywhere in a bank of 512 lines
+        ("LDC R1, c[0x3][R4+0x10]", 32, False),
+        ("LDC R1, cx[UR4][0x10]", 64, False),
+        ("FADD R0, R0, c[0x3][R4+0x10]", 64, True),
+    ],
+)
+def test_a_register_may_choose_any_word_of_a_bank(line: str, sets: int, stays: bool) -> None:
+    kernel = replace(coded(f"B------:R-:W-:-:S04 {line};\nB------:R-:W-:-:S05 EXIT;"), alignment=128)
+    known_lapses = KnownLapses(code=LineCache(128, 1, 1, 86, next=CacheSize(128, sets, 16)))
+    assert KernelLines(flow(kernel), known_lapses).stay_near is stays
+
+
+def test_fetches_of_one_way_keep_each_other_waiting() -> None:
+    """Each request stands in the way of all others for a cycle, and so does each that is made ahead with it."""
+    text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in range(0, 0x400, 64))
+    kernel = replace(coded(f"{text}\nB------:R-:W-:-:S05 EXIT;"), alignment=128)
+    code, constants = CODE[86]._replace(gap=1, next=NEXT), CONSTANTS._replace(gap=2, next=NEXT)
+    many = KnownLapses(constant=4, code=code, constants=constants)
+    *found, end = lapses(kernel, many, partitions=4)
+    assert {(own.credit, own.fence, own.misses) for own in found} == {(4, 2, 79)}
+    assert end == PlaceLapses(lines=(CacheLine("listed code 0x100", 600),))
+    # three lines of code stay; each of four partitions fetches them, with eight behind each
+    assert all(CacheLine("listed first fetches", 4 * 3 * 9) in own.lines for own in found)
+    assert not any(own.lines for own in lapses(kernel, many, partitions=4, warm=True))
+    everywhere = lapses(kernel, replace(many, code=code._replace(ways=1, sets=1)), partitions=4)
+    assert {own.fence for own in everywhere} == {2 + 9, 9}
 
 
 # Several kernels on an SM
@@ -398,7 +529,7 @@ def test_launches_that_share_an_sm_have_lines_of_their_own() -> None:
 @pytest.mark.parametrize(("ways", "stays"), [(4, True), (3, False)])
 def test_lines_of_other_launches_may_be_in_any_set(ways: int, stays: bool) -> None:
     """Two sets: a kernel of one line, with eight behind it, fills one of them with five lines, and its like too."""
-    cache = LineCache(128, 2, ways + 6, 86)
+    cache = LineCache(128, 2, ways + 6, 86, ahead=8)
     both = together(straight(8, alignment=128), straight(8, alignment=128), known_lapses=KnownLapses(code=cache))
     assert [bool(each.lines) for each in both] == [stays] * 2
     assert [max(own.misses for own in each.lapses) for each in both] == [0 if stays else 600] * 2
@@ -488,7 +619,11 @@ def test_what_else_is_supposed_of_lapses_stands_in_the_list() -> None:
     assert constants in map(str, program(kernel, machine=machine(KnownLapses(multiply=1))).assumptions)
     late = coded(f"{PARAMETERS}\nB------:R-:W-:-:S05 EXIT;")
     texts = [str(note) for note in program(late, machine=machine(known()), latencies=GIVEN).assumptions]
-    assert "some lines of constants do not stay in their cache, and each use may be a first fetch" in texts
+    text = "some lines of constants do not stay in the cache of a partition, and "
+    assert f"{text}each use may be as long as a first fetch" in texts
+    near = machine(replace(known(), code=CODE[86]._replace(next=NEXT)))
+    texts = [str(note) for note in program(late, machine=near, latencies=GIVEN).assumptions]
+    assert f"{text}the next cache keeps them, so that only the first time may be as long as a first fetch" in texts
 
 
 def test_a_fetch_that_is_longer_than_any_place_may_take_is_refused() -> None:

@@ -7,10 +7,10 @@
 What a launch, loop bounds, traces and the like are is said in `makespan.kernels.flow`.
 """
 
+from makespan.kernels.sass.cache_lines import KernelLines, leave_room
 from makespan.kernels.sass.cubin import assemble_ptx
 from makespan.kernels.sass.disassembler import disassemble, read
 from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.lapses import KernelLines, leave_room
 from makespan.kernels.sass.module import (
     Address,
     Control,

@@ -1,30 +1,20 @@
-"""The lapses of a scheduler on account of machine instructions, and the lines of code and constants that these need.
-
-A line *stays* if no other line can take its place: at most as many lines fall into a set of its cache as the set holds.
-Lines are counted, not bytes, and all that may be fetched counts: the kernel with what it calls, the padding behind it,
-and what a prefetcher fetches behind its end. A line that does not stay may be late at each execution. Another warp of
-the same partition may take its place at any time, so that holds for each instruction of a line, not for the first.
+"""The lapses of a scheduler on account of machine instructions, and how late the lines are that these need.
 
 Source: R. Huerta et al., "Analyzing Modern NVIDIA GPU Cores", MICRO 2025 (arXiv 2503.20481), sections 5.1 to 5.4, and
-its simulator, `remodeling/subcore.cc`; the numbers are those of a machine file.
+its simulator, `remodeling/subcore.cc`; the numbers are those of a machine file (docs/machines.md, "Lapses and queues").
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import gcd
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence, Set
 
+from makespan.kernels.sass.cache_lines import KernelLines, NeededLines
 from makespan.kernels.sass.effects import register_reads
-from makespan.kernels.sass.graph import SassFlow
-from makespan.kernels.sass.module import INSTRUCTION_BYTES, SassInstruction, SassKernel
-from makespan.kernels.sass.operands import constant_place
+from makespan.kernels.sass.module import SassInstruction, SassKernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
-from makespan.model.lapses import NO_LAPSES, CacheLine, PlaceLapses, longest_windows
-from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, KnownLapses, LineCache, RegisterReads
+from makespan.model.lapses import CacheLine, PlaceLapses, longest_windows
+from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, RegisterReads
 
 FIXED = frozenset({"fp32", "int", "int-multiply", "predicate", "fp16", "tensor", "vote"})
 """The operations whose instructions read their operands on their way, and never from a queue.
@@ -34,246 +24,67 @@ as MATCH and FCHK. Source: Huerta et al., as above, 4.1 and 5.1.1.
 """
 
 _REGISTER = re.compile(r"R([0-9]+)")
-_LOADS_OF_CONSTANTS = frozenset({"LDC", "ULDC", "LDCU"})
-"""These go through another cache than constants among operands, as loads do; their latency covers it."""
-
-_CONSTANT_OPERAND = re.compile(r"(?<![A-Za-z0-9_])cx?\[")
 _FENCES = frozenset({"MEMBAR", "FENCE"})
 _SCOPES = {"CTA": "block", "GPU": "gpu", "SYS": "system"}
 
-_PREFETCHED = 8
-"""Lines behind the end of a kernel that may be fetched.
-
-Source: Huerta et al., as above, 5.2 and 7.3: a stream buffer of eight lines, a size that is fitted and not measured.
-"""
-
-_BANK_ALIGNMENT = 64
-"""Bytes of which the address of a bank of constants is a multiple.
-
-Source: Mesa, src/nouveau/vulkan/nvk_private.h, NVK_MIN_UBO_ALIGNMENT, what Vulkan asks of a uniform buffer there.
-"""
-
-
-class _ConstantLine(NamedTuple):
-    """A line of a bank of constants, by its number in the bank."""
-
-    bank: int
-    number: int
-
-
-@dataclass(frozen=True)
-class KernelLines:
-    """The lines of code and constants that a kernel needs, and those of them that stay in their caches.
-
-    Args:
-        known: the caches, of which a machine may know none.
-    """
-
-    flow: SassFlow
-    known: KnownLapses
-
-    @property
-    def used(self) -> frozenset[str]:
-        """Return those of `FETCHES` of whose lines the kernel needs any."""
-        found = {FETCH} if self.known.code is not None else set[str]()
-        if self.known.constants is not None and any(map(_has_constants, self.flow.code)):
-            found.add(CONSTANT_MISS)
-        return frozenset(found)
-
-    @property
-    def leaving(self) -> frozenset[str]:
-        """Return those of `FETCHES` of whose lines some do not stay."""
-        numbers = range(len(self.flow.code))
-        found = set[str]()
-        if any(self.code(number).late for number in numbers):
-            found.add(FETCH)
-        if any(self.constants(number).late for number in numbers):
-            found.add(CONSTANT_MISS)
-        return frozenset(found)
-
-    def code(self, number: int) -> "NeededLines":
-        """Return the lines of code of an instruction. It has one, or either of two if the kernel begins inside a line.
-
-        The address of a kernel is a multiple of its alignment, and only that is known of it. So the line of an
-        instruction is the number of whole lines before it, for any of the possible places of the first line.
-        """
-        cache, kernel = self.known.code, self.flow.kernel
-        if cache is None:
-            return NOTHING_NEEDED
-        address = int(self.flow.code[number].address)
-        found = {address // cache.line, (address + _lead(cache, kernel)) // cache.line}
-        staying = {line for line in found if self._code_lines[line % cache.sets] <= cache.ways}
-        names = frozenset(f"{kernel.name} code {line * cache.line:#x}" for line in staying)
-        return NeededLines(names, late=int(staying != found))
-
-    @cached_property
-    def _code_lines(self) -> Counter[int]:
-        """Return how many lines may be fetched into each set of the cache of code."""
-        cache = self.known.code
-        if cache is None:
-            return Counter()
-        kernel = self.flow.kernel
-        behind = -(-(code_bytes(kernel) + _lead(cache, kernel)) // cache.line)
-        return Counter(line % cache.sets for line in range(behind + _PREFETCHED))
-
-    def constants(self, number: int) -> "NeededLines":
-        """Return the lines of constants that an instruction has among its operands."""
-        found = self._constants[number]
-        if found is None:
-            return NeededLines(frozenset(), late=1)
-        staying = {line for line in found if self._stays(line)}
-        kernel, size = self.flow.kernel, self._constant_bytes
-        names = frozenset(f"{kernel.name} c[{line.bank:#x}] {line.number * size:#x}" for line in staying)
-        return NeededLines(names, late=len(found - staying))
-
-    @property
-    def _constant_bytes(self) -> int:
-        return self.known.constants.line if self.known.constants is not None else 4  # each word for itself
-
-    @cached_property
-    def _constants(self) -> tuple[frozenset[_ConstantLine] | None, ...]:
-        """Return the lines of constants by instruction; None for one whose address is not known."""
-        kernel = self.flow.kernel
-        return tuple(_constant_lines(instruction, kernel, self._constant_bytes) for instruction in self.flow.code)
-
-    @cached_property
-    def _constant_sets(self) -> Counter[int] | None:
-        """Return how many lines of bank 0 are in each set of the cache of constants, and under -1 those of other banks.
-
-        None means that lines of unknown addresses may fill all sets. The sets of bank 0 are known up to a rotation, as
-        its lines follow each other. Those of another bank are not: its first line may be in any set.
-        """
-        cache, found = self.known.constants, set[_ConstantLine]()
-        if cache is None or _BANK_ALIGNMENT % cache.line:  # a line could begin before its bank
-            return None
-        for lines in self._constants:
-            if lines is None:
-                return None
-            found |= lines
-        return Counter(line.number % cache.sets if line.bank == 0 else -1 for line in found)
-
-    def _stays(self, line: _ConstantLine) -> bool:
-        cache, sets = self.known.constants, self._constant_sets
-        if cache is None or sets is None:
-            return False
-        own = (
-            sets[line.number % cache.sets]
-            if line.bank == 0
-            else max((count for number, count in sets.items() if number >= 0), default=0)
-        )
-        return own + sets[-1] <= cache.ways
-
-    @property
-    def most_in_a_set(self) -> tuple[int | None, int | None]:
-        """Return the most lines of code, and of constants, that are in one set; None for any number of them."""
-        sets = self._constant_sets
-        if not any(map(_has_constants, self.flow.code)):
-            return max(self._code_lines.values(), default=0), 0
-        own = None if sets is None else sets[-1] + max((count for at, count in sets.items() if at >= 0), default=0)
-        return max(self._code_lines.values(), default=0), own
-
-
-def leave_room(known: KnownLapses, others: Iterable[KernelLines | None]) -> KnownLapses:
-    """Return the caches as other kernels leave them, which are on the SM, too: their lines may be in any sets.
-
-    Args:
-        others: the lines of these kernels; None for a kernel whose lines are not known.
-    """
-    taken = [(None, None) if lines is None else lines.most_in_a_set for lines in others]
-    code, constants = ([each[at] for each in taken] for at in range(2))
-    return replace(known, code=_less(known.code, code), constants=_less(known.constants, constants))
-
-
-def _less(cache: LineCache | None, taken: Sequence[int | None]) -> LineCache | None:
-    if cache is None:
-        return None
-    left = 0 if None in taken else cache.ways - sum(count or 0 for count in taken)
-    return cache._replace(ways=max(0, left))
-
-
-class NeededLines(NamedTuple):
-    """The lines that an instruction needs.
-
-    Args:
-        staying: the names of those that stay in their cache.
-        late: the number of those that do not.
-    """
-
-    staying: frozenset[str]
-    late: int = 0
-
-
-NOTHING_NEEDED = NeededLines(frozenset())
-"""The lines of an instruction that needs none, or whose cache is not known."""
-
-
-def code_bytes(kernel: SassKernel) -> int:
-    """Return the bytes of a kernel with the padding behind it."""
-    return max([kernel.padded_bytes, *(int(each.address) + INSTRUCTION_BYTES for each in kernel.code)])
-
-
-def _lead(cache: LineCache, kernel: SassKernel) -> int:
-    """Return the most bytes of a line of code before the first instruction of a kernel."""
-    return cache.line - gcd(cache.line, kernel.alignment)
-
-
-def _has_constants(instruction: SassInstruction) -> bool:
-    return instruction.name not in _LOADS_OF_CONSTANTS and any(map(_CONSTANT_OPERAND.search, instruction.operands))
-
-
-def _constant_lines(instruction: SassInstruction, kernel: SassKernel, size: int) -> frozenset[_ConstantLine] | None:
-    if not _has_constants(instruction):
-        return frozenset()
-    words = [place for name in register_reads(instruction, kernel) if (place := constant_place(name)) is not None]
-    named = sum(len(_CONSTANT_OPERAND.findall(operand)) for operand in instruction.operands)
-    if len(words) < named or "cx[" in "".join(instruction.operands):  # a register has a say in the address
-        return None
-    return frozenset(_ConstantLine(bank, offset // size) for bank, offset in words)
-
 
 def code_lapses(
-    lines: KernelLines, operations: Sequence[str], first: Mapping[str, int], *, warm: bool
+    lines: KernelLines, operations: Sequence[str], first: Mapping[str, int], *, partitions: int, warm: bool
 ) -> tuple[PlaceLapses, ...]:
     """Return the lapses of each instruction of a kernel, and the lines that it needs.
 
     Args:
         operations: by instruction, its operation.
-        first: for each of `FETCHES` that is not left out, the most cycles until a line comes for the first time. Where
-            caches are warm and all lines stay, none need be known.
-        warm: whether all lines that stay are in their caches from the start.
+        first: the most cycles until a line comes for the first time, by the name in `FETCHES`. A name may be left out
+            where `far` of the lines has it not, and caches are warm or `used` has it not.
+        partitions: the number of partitions of the SM, each with caches of its own.
+        warm: whether all lines that stay in some cache are there from the start.
     """
-    windows = {name: max(cycles, _near(lines.known, name)) for name, cycles in first.items()}
+    crowding = 0 if warm else partitions * _crowding(lines)
     missed = _first_uses(lines, warm=warm)
-    return tuple(
-        _place(lines, number, operation, windows, missed[number], warm=warm)
-        for number, operation in enumerate(operations)
-    )
+    found = []
+    for number, operation in enumerate(operations):
+        own = _lateness(lines, number, first, crowding, warm=warm)
+        credit = _credit(lines, number, operation) + (lines.known.constant or 0) * missed[number]
+        fence = own.fence + _fence_lapses(lines.flow.code[number], lines.known.fence)
+        found.append(own._replace(credit=credit, fence=fence))
+    return tuple(found)
 
 
-def _near(known: KnownLapses, name: str) -> int:
-    """Return the cycles for which a line is late that the next cache has: another partition may have asked for it."""
-    cache = known.code if name == FETCH else known.constants
-    return 0 if cache is None else cache.window
+def _crowding(lines: KernelLines) -> int:
+    """Return for how many cycles a partition's first fetches of lines that stay may keep other fetches waiting."""
+    staying = {
+        (line, cache.crowd)
+        for number in range(len(lines.flow.code))
+        for _, cache, needed in lines.needed(number)
+        for line in needed.staying
+    }
+    return sum(crowd for _, crowd in staying)
 
 
-def _place(
-    lines: KernelLines, number: int, operation: str, windows: Mapping[str, int], missed: int, *, warm: bool
-) -> PlaceLapses:
+def _lateness(lines: KernelLines, number: int, first: Mapping[str, int], crowding: int, *, warm: bool) -> PlaceLapses:
+    """Return how late an instruction is on account of its lines, and how long its fetches may keep others waiting."""
+    fence, misses, windows = 0, 0, list[CacheLine]()
+    for name, cache, needed in lines.needed(number):
+        # where another partition came first, the line comes from the next cache
+        longest = max(first.get(name, 0), cache.window)
+        fence += cache.crowd * (needed.late + needed.unknown)
+        misses += (cache.window if lines.stay_near else longest) * needed.late + longest * needed.unknown
+        if not warm:
+            once = needed.staying | (needed.leaving if lines.stay_near else frozenset())
+            windows += [CacheLine(line, longest) for line in once]
+    if misses and crowding:  # the window of a line that does not stay has no room for others that come first
+        windows.append(CacheLine(f"{lines.flow.kernel.name} first fetches", crowding))
+    return PlaceLapses(0, fence, misses, longest_windows(windows))
+
+
+def _credit(lines: KernelLines, number: int, operation: str) -> int:
+    """Return the cycles of lapses on account of an instruction, constants aside."""
     known, instruction = lines.known, lines.flow.code[number]
-    credit = (known.multiply or 0) * ("IMAD" in instruction.name) + (known.constant or 0) * missed
-    if known.registers is not None:
-        credit += _read_lapses(instruction, lines.flow.kernel, operation, known.registers)
-    needed = {FETCH: lines.code(number), CONSTANT_MISS: lines.constants(number)}
-    # what holds the lines that do not stay is not known: each of them may come from as far as for the first time
-    misses = sum(windows.get(name, 0) * need.late for name, need in needed.items())
-    window = {} if warm else {name: need.staying for name, need in needed.items()}
-    found = PlaceLapses(
-        credit,
-        _fence_lapses(instruction, known.fence),
-        misses,
-        longest_windows(CacheLine(line, windows[name]) for name, staying in window.items() for line in staying),
-    )
-    return NO_LAPSES if found == NO_LAPSES else found
+    multiplies = (known.multiply or 0) * ("IMAD" in instruction.name)
+    if known.registers is None:
+        return multiplies
+    return multiplies + _read_lapses(instruction, lines.flow.kernel, operation, known.registers)
 
 
 def _read_lapses(instruction: SassInstruction, kernel: SassKernel, operation: str, registers: RegisterReads) -> int:
@@ -283,15 +94,11 @@ def _read_lapses(instruction: SassInstruction, kernel: SassKernel, operation: st
     instruction is read all the same, as another warp may take its place.
     """
     numbers = [int(found[1]) for name in register_reads(instruction, kernel) if (found := _REGISTER.fullmatch(name))]
-    banks = Counter(number % registers.banks for number in numbers)
-    cycles = -(-max(banks.values(), default=0) // registers.ports)
-    bits = instruction.control
-    is_fixed = operation in FIXED
+    most = max(Counter(number % registers.banks for number in numbers).values(), default=0)
+    bits, is_fixed = instruction.control, operation in FIXED
     is_queued = not is_fixed or bits.write_counter is not None or bits.read_counter is not None
-    if is_queued and registers.is_variable:
-        return cycles
-    # the first cycle of its reads is one in which an instruction of fixed latency goes through in any case
-    return max(0, cycles - 1) if is_fixed else 0
+    on_its_way = registers.credit(most, from_queue=False) if is_fixed else 0
+    return max(on_its_way, registers.credit(most, from_queue=True) if is_queued else 0)
 
 
 def _fence_lapses(instruction: SassInstruction, fence: Mapping[str, int]) -> int:
@@ -326,7 +133,8 @@ def _first_uses(lines: KernelLines, *, warm: bool) -> tuple[int, ...]:
     for block in range(flow.exit):
         # the lines behind the block are of no use here
         for number, before in zip(flow.numbers(block), _asked_for(lines, needed, block, at_start[block]), strict=False):
-            found[number] = len(needed[number].staying - before) + needed[number].late
+            own = needed[number]
+            found[number] = len(own.staying - before) + own.late + own.unknown
     return tuple(found)
 
 
@@ -373,10 +181,10 @@ def about_lapses(
         yield assumptions.line_caches(" and ".join(listed))
     if listed and warm:
         yield assumptions.warm_caches()
+    needed = [(name, own) for number in numbers for name, _, own in lines.needed(number) if own != NeededLines()]
     for name, (what, _) in caches.items():
-        needed = [lines.code(number) if name == FETCH else lines.constants(number) for number in numbers]
-        is_late = any(need.late for need in needed)
-        if name in given and name in lines.used and (is_late or (not warm and any(need.staying for need in needed))):
+        own = [each for kind, each in needed if kind == name]
+        if own and name in given and (name in lines.far or not warm):
             yield assumptions.first_fetch(what, str(given[name]))
-        if name in lines.used and is_late:
-            yield assumptions.late_lines(what)
+        if any(each.late or each.unknown for each in own):
+            yield assumptions.late_lines(what, near=lines.stay_near)

@@ -25,8 +25,9 @@ from makespan.kernels.flow import (
     missing_latencies,
     serving_operations,
 )
+from makespan.kernels.sass.cache_lines import KernelLines
 from makespan.kernels.sass.graph import SassFlow, flow
-from makespan.kernels.sass.lapses import KernelLines, about_lapses, code_lapses
+from makespan.kernels.sass.lapses import about_lapses, code_lapses
 from makespan.kernels.sass.module import COUNTERS, Control, SassInstruction, SassKernel
 from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
@@ -217,10 +218,10 @@ def _lapses(
     """Return the lapses by instruction, or what has to be given before they are known."""
     if lines is None:
         return (), ()
-    if missing := missing_fetches(machine, given, lines.used, lines.leaving, warm=warm):
+    if missing := missing_fetches(machine, given, lines.used, lines.far, warm=warm):
         return (), missing
     first = {name: given[name].most for name in machine.fetches if name in given}
-    return code_lapses(lines, operations, first, warm=warm), ()
+    return code_lapses(lines, operations, first, partitions=machine.partitions, warm=warm), ()
 
 
 def _access(instruction: SassInstruction, operation: str) -> Access | None:

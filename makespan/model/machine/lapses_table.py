@@ -32,6 +32,9 @@ MAX_BANKS = 64
 MAX_LINE_BYTES = 4096
 MAX_LINES = 1 << 16
 
+_LINE_UNIT = 16
+"""An instruction has so many bytes, and lies in one line for that."""
+
 _CARRIED, _EXPIRY = "carried-over", "expiry"
 _CYCLES = (0, MAX_LATENCY)
 _SIZE = {"line": (1, MAX_LINE_BYTES), "sets": (1, MAX_LINES), "ways": (1, MAX_LINES)}
@@ -120,6 +123,8 @@ def _cache(key: str, known: _KnownNumbers) -> LineCache | None:
         return None
     if lacking := [name for name in _CACHE if name not in numbers]:
         raise InputError(f"lapses.{key} has {next(iter(numbers))} and no {lacking[0]}: it needs {', '.join(_CACHE)}")
+    if numbers["line"] % _LINE_UNIT:
+        raise InputError(f"lapses.{key}.line must be a multiple of {_LINE_UNIT} bytes, not {numbers['line']}")
     return LineCache(**numbers, next=CacheSize(**known["next"]) if "next" in known else None)
 
 
