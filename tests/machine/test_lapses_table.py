@@ -30,7 +30,7 @@ EVERY = """
 expiry = { value = 60, source = "p. 1", verified = false }
 register-read = { banks = 2, ports = 1, variable = true, source = "p. 2" }
 multiply = { cycles = 1, source = "p. 3" }
-constant = { cycles = { value = 4, source = "p. 4" }, line = 64, sets = 4, ways = 2, window = 79, gap = 1 }
+constant = { cycles = { value = 4, source = "p. 4" }, line = 64, sets = 4, ways = 2, window = 79, gap = 1, ahead = 0 }
 fetch = { line = 128, sets = 8, ways = 32, window = 86, gap = 1, ahead = 8, source = "p. 5", verified = false }
 next = { line = 128, sets = 64, ways = 16, source = "p. 6" }
 fence = { block = 53, gpu = 186, system = 2900, source = "p. 7" }
@@ -67,7 +67,7 @@ def test_the_tables_give_the_lapses_and_a_source_for_each_number(tmp_path: Path)
     )
     assert file.machine.queues == (UnitQueue("memory", ("L",), 5, blocks=True),)
     found = {datum.key: datum for datum in file.data if not datum.key.startswith("units.")}
-    assert len(found) == 2 + 1 + 6 + 6 + 3 + 3 + 1 + 1
+    assert len(found) == 2 + 1 + 7 + 6 + 3 + 3 + 1 + 1
     for key, value, source, verified in (
         ("lapses.expiry", 60, "p. 1", False),
         ("lapses.register-read.ports", 1, "p. 2", True),
@@ -99,7 +99,7 @@ def test_lapses_of_another_architecture_say_so(tmp_path: Path) -> None:
         read(tmp_path, text % "")
 
 
-CACHE = "{ line = 128, sets = 8, ways = 32, window = 86 }"
+CACHE = "{ line = 128, sets = 8, ways = 32, window = 86, gap = 1, ahead = 8 }"
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ CACHE = "{ line = 128, sets = 8, ways = 32, window = 86 }"
         ),
         ("lapses.fence = { block = 53, gpu = 186 }", "lapses.fence needs { block = N, gpu = N, system = N }"),
         ("lapses.next = { line = 128 }", "lapses.next needs { line = N, sets = N, ways = N }"),
-        ("lapses.fetch = { line = 128 }", "lapses.fetch needs { line = N, sets = N, ways = N, window = N }"),
+        ("lapses.fetch = { line = 128 }", "lapses.fetch needs { line = N, sets = N, ways = N, window = N, gap = N, "),
         (f"lapses.fetch = {CACHE.replace('86', '0')}", "lapses.fetch.window must be 1..100000, not 0"),
         (f"lapses.fetch = {CACHE.replace('128', '5000')}", "lapses.fetch.line must be 1..4096, not 5000"),
         (f"lapses.fetch = {CACHE.replace('}', ', cycles = 4 }')}", "lapses.fetch: unknown key 'cycles'"),
         ("lapses.constant = { line = 64 }", "lapses.constant needs { cycles = N }"),
         (
             "lapses.constant = { cycles = 4, gap = 1 }",
-            "lapses.constant has gap and no line: it needs line, sets, ways, window",
+            "lapses.constant has gap and no line: it needs line, sets, ways, window, gap",
         ),
         (
-            "lapses.fetch = { line = 24, sets = 1, ways = 1, window = 1 }",
+            f"lapses.fetch = {CACHE.replace('128', '24')}",
             "lapses.fetch.line must be a multiple of 16 bytes, not 24",
         ),
         ("queues = 1", "needs a table [queues] such as memory = "),

@@ -38,8 +38,7 @@ _LINE_UNIT = 16
 _CARRIED, _EXPIRY = "carried-over", "expiry"
 _CYCLES = (0, MAX_LATENCY)
 _SIZE = {"line": (1, MAX_LINE_BYTES), "sets": (1, MAX_LINES), "ways": (1, MAX_LINES)}
-_CACHE = {**_SIZE, "window": (1, MAX_LATENCY)}
-_CROWD = {"gap": _CYCLES, "ahead": (0, MAX_LINES)}
+_CACHE = {**_SIZE, "window": (1, MAX_LATENCY), "gap": _CYCLES, "ahead": (0, MAX_LINES)}
 _FENCE = dict.fromkeys(("block", "gpu", "system"), _CYCLES)
 
 
@@ -63,8 +62,8 @@ class _NumbersForm(NamedTuple):
 _FORMS: Mapping[str, _NumbersForm] = {
     "register-read": _NumbersForm({"banks": (1, MAX_BANKS), "ports": (1, MAX_BANKS)}, others=("variable",)),
     "multiply": _NumbersForm({"cycles": _CYCLES}),
-    "constant": _NumbersForm({"cycles": _CYCLES}, _CACHE | _CROWD),
-    "fetch": _NumbersForm(_CACHE, _CROWD),
+    "constant": _NumbersForm({"cycles": _CYCLES}, _CACHE),
+    "fetch": _NumbersForm(_CACHE),
     "next": _NumbersForm(_SIZE),
     "fence": _NumbersForm(_FENCE),
 }
