@@ -34,6 +34,7 @@ class AssumptionKind(StrEnum):
     ANY_LATENCY = "any-latency"
     BARRIERS = "barriers"
     LAPSES = "lapses"
+    QUEUES = "queues"
     # what a machine file leaves open, and what a user says of a machine
     CAVEAT = "caveat"
     UNTIMED = "untimed"
@@ -216,6 +217,15 @@ def known_lapses(what: str) -> Assumption:
         " as is known of the instructions; nothing else keeps a warp that is ready from issuing"
     )
     return Assumption(AssumptionKind.LAPSES, text, (what,))
+
+
+def queues_left_out(names: Sequence[str]) -> Assumption:
+    """Return the assumption that instructions reach their ports as if these queues were not there."""
+    text = (
+        f"instructions go through queues before {', '.join(names)}, which no upper bound counts that knows barriers, or"
+        " blocks that begin one after another: the bound holds for the SM without them"
+    )
+    return Assumption(AssumptionKind.QUEUES, text, tuple(map(quote_name, names)))
 
 
 # What a machine file leaves open, and what a user says of a machine

@@ -150,8 +150,14 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
     VerdictCondition(
         (AssumptionKind.LAPSES,),
         "on the {} as it is known",
-        "instructions make schedulers lapse, or wait for lines",
+        "instructions make schedulers lapse, wait for lines, or go through queues",
         "SM|GPU",
+    ),
+    VerdictCondition(
+        (AssumptionKind.QUEUES,),
+        "although queues before {} are left out",
+        "instructions go through queues, and there are barriers, or a whole GPU is asked about",
+        rf"{PLAIN_NAME}|'[^']+'",
     ),
     VerdictCondition(
         (AssumptionKind.LATENCY, AssumptionKind.INTERVAL, AssumptionKind.FETCH),

@@ -12,7 +12,16 @@ from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.feature import LAPSES, Feature, Features
 from makespan.model.lowered import LoweredMachine
-from makespan.model.machine import DELAY, ONE_CYCLE, PAPER, Machine, SchedulerPromise, UnitClass, WarpAssignment
+from makespan.model.machine import (
+    DELAY,
+    ONE_CYCLE,
+    PAPER,
+    Machine,
+    SchedulerPromise,
+    UnitClass,
+    UnitQueue,
+    WarpAssignment,
+)
 from makespan.model.machine.values import shown
 from makespan.model.program import BARRIER, Program, merge_groups
 
@@ -212,7 +221,7 @@ class Instance:
             found[Feature.STALL_ON_USE] = Feature.STALL_ON_USE.value
         if any(group.program.has_lapses for group in self.groups):
             found[Feature.LAPSES] = Feature.LAPSES.value
-        if units & {unit for queue in self.machine.queues for unit in queue.units}:
+        if self.used_queues:
             found[Feature.QUEUES] = Feature.QUEUES.value
         return found
 
@@ -283,6 +292,8 @@ class Instance:
             yield assumptions.barriers(self.blocks if start_together else None)
         if lapses:
             yield assumptions.known_lapses("SM" if start_together else "GPU")
+        if self.used_queues and (self.has_barriers or not start_together):
+            yield assumptions.queues_left_out([queue.name for queue in self.used_queues])
 
     def _latencies_of_nobody(self, own: str) -> AssumptionKind:
         if self.by_operation or any(unit.latency != ONE_CYCLE for unit in self.machine.units):
@@ -331,6 +342,12 @@ class Instance:
             return self
         groups = tuple(replace(group, program=group.program.lapsing(())) for group in self.groups)
         return replace(self, groups=groups, machine=replace(self.machine, queues=()))
+
+    @property
+    def used_queues(self) -> tuple[UnitQueue, ...]:
+        """Return the queues through which some instruction goes."""
+        units = frozenset[str]().union(*(group.program.units for group in self.groups))
+        return tuple(queue for queue in self.machine.queues if not units.isdisjoint(queue.units))
 
     @property
     def relaxed(self) -> "Instance":

@@ -8,12 +8,12 @@ its kind can be about.
 
 from collections.abc import Iterable, Sequence
 
-from makespan.model.assumptions import Assumption, AssumptionKind
+from makespan.model.assumptions import Assumption, AssumptionKind, quote_name
 from makespan.model.conditions import conditions, is_well_formed
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 from makespan.verify import fields
-from makespan.verify.machine_form import class_holds, has_lapses
+from makespan.verify.machine_form import class_holds, has_lapses, queued_units
 from makespan.verify.refusal import Refused
 
 _MOST = 10_000
@@ -22,7 +22,9 @@ LATENCIES = frozenset(
 )
 """The kinds that say who states latencies; one of them stands in every result."""
 _PROMISES = frozenset({AssumptionKind.FAIR, AssumptionKind.MODULO})
-_DECIDED = LATENCIES - {AssumptionKind.MACHINE} | _PROMISES | {AssumptionKind.LAPSES}  # by the instance
+_DECIDED = (  # by the instance
+    LATENCIES - {AssumptionKind.MACHINE} | _PROMISES | {AssumptionKind.LAPSES, AssumptionKind.QUEUES}
+)
 
 
 def assumptions(value: object) -> tuple[Assumption, ...]:
@@ -49,7 +51,14 @@ def _assumption(value: object) -> Assumption:
     return found
 
 
-def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Instance], *, dram: int = 0) -> None:
+def check(
+    said: Iterable[Assumption],
+    machine: Machine,
+    instances: Iterable[Instance],
+    *,
+    dram: int = 0,
+    is_whole_gpu: bool = False,
+) -> None:
     """Hold the assumptions of a result against what its instances decide.
 
     Args:
@@ -57,6 +66,7 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
         machine: of all instances.
         instances: a single one, or one for the block of each grid of a whole GPU.
         dram: cycles in which DRAM may be busy, which suppose how much it moves.
+        is_whole_gpu: whether they are those of a whole GPU, of which no theorem counts queues.
 
     Raises:
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
@@ -70,7 +80,16 @@ def check(said: Iterable[Assumption], machine: Machine, instances: Iterable[Inst
     asked = tuple(instances)
     if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(has_lapses, asked)):
         raise Refused("assumptions: what is said of lapses does not follow from the instance")
+    left_out = {name for instance in asked if is_whole_gpu or instance.has_barriers for name in _queues(instance)}
+    if {name for note in notes if note.kind is AssumptionKind.QUEUES for name in note.about} != left_out:
+        raise Refused("assumptions: what is said of queues that are left out does not follow from the instance")
     _check_latencies(notes, machine, asked)
+
+
+def _queues(instance: Instance) -> set[str]:
+    """Return the names of the queues through which some instruction goes, as a verdict shows them."""
+    units = queued_units(instance)
+    return {quote_name(queue.name) for queue in instance.machine.queues if not units.isdisjoint(queue.units)}
 
 
 def _check_latencies(notes: Sequence[Assumption], machine: Machine, several: Sequence[Instance]) -> None:

@@ -86,7 +86,8 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
     if fields.text(parts["sha256"], "sha256") != reading.digest(document):
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
-        conditions.check(said, gpu.machine, [of_block(gpu, grid) for grid in gpu.grids], dram=gpu.dram)
+        blocks = [of_block(gpu, grid) for grid in gpu.grids]
+        conditions.check(said, gpu.machine, blocks, dram=gpu.dram, is_whole_gpu=True)
     return GpuBundle(gpu, asked, claim, inner, witness, shortest, weights, sms, said)
 
 

@@ -1,12 +1,12 @@
 """Lapses of schedulers and late lines: what they add to a bound of the same warps without them (docs/theory.md, 17).
 
 The evidence states a bound without lapses, the base, and what is added to it. The base is of a theorem that a warp's
-waiting cannot refute: theorem 1' (`pessimistic`), 1S (`interference`) or E and E' (`pairs`). Let z be the warp that
-finishes last or, with barriers, the chain that stands for z. In a cycle that the base does not count, the partition of
-z lapses, on credit of its own warps or because a fence stops the whole SM; or z is withheld, in a window of a line that
-it needs, or because it misses one that does not stay. Theorem E counts on other warps, too: a cycle in which any of the
-partition of z is withheld may cost as much again. Nothing is taken from the claim: each part of it has to be at least
-what is found here.
+waiting cannot refute: theorem 1' (`pessimistic`), 1S (`interference`), 1Q (`queues`) or E and E' (`pairs`). Let z be
+the warp that finishes last or, with barriers, the chain that stands for z. In a cycle that the base does not count, the
+partition of z lapses, on credit of its own warps or because a fence stops the whole SM; or z is withheld, in a window
+of a line that it needs, or because it misses one that does not stay. Theorem E counts on other warps, too: a cycle in
+which any of the partition of z is withheld may cost as much again. Nothing is taken from the claim: each part of it has
+to be at least what is found here.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from makespan.model.instance import Instance
 from makespan.model.lapses import PlaceLapses
 from makespan.model.program import Program
 from makespan.model.result import Upper
-from makespan.verify import machine_form, pairs, phases
+from makespan.verify import machine_form, pairs, phases, queues
 from makespan.verify.paths import PhaseRegion, along
 from makespan.verify.pessimistic import pessimistic
 from makespan.verify.refusal import ProofBudget, ProofSteps, Refused, TooMuchWork
@@ -92,12 +92,15 @@ def prove(claim: LapseClaim, effort: ProofBudget) -> int:
         Refused: a part of the claim is too small, or no theorem of the base.
     """
     asked = claim.without_lapses
-    plain = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
+    # with barriers queues are left out, which is a condition of the verdict
+    has_queues = machine_form.has_queues(claim.instance) and not claim.instance.has_barriers
+    plain = Upper.THEOREM_1S if asked.is_multiprocessor or has_queues else Upper.PESSIMISTIC
     if claim.evidence not in (plain, Upper.THEOREM_E):
         raise Refused(f"a bound with lapses cannot rest on {claim.evidence}, only on {plain} or {Upper.THEOREM_E}")
-    if machine_form.has_queues(claim.instance):
-        raise Refused("no theorem of this checker knows queues")
-    robust = LapseParts(pessimistic(asked), *additions(claim.instance, plain))
+    if has_queues and claim.evidence == Upper.THEOREM_E:
+        raise Refused("theorem E knows no queues")
+    base = queues.bound(claim.instance) if has_queues else pessimistic(asked)
+    robust = LapseParts(base, *additions(claim.instance, plain))
     if claim.pessimistic < sum(robust):
         raise Refused(f"pessimistic is {sum(robust)} with lapses, not {claim.pessimistic}")
     own = robust

@@ -97,8 +97,14 @@ def has_lapses(instance: Instance) -> bool:
 
 def has_queues(instance: Instance) -> bool:
     """Return whether instructions of a class that some program uses go through a queue."""
-    queued = chain.from_iterable(queue.units for queue in instance.machine.queues)
-    return not used_units(instance).keys().isdisjoint(queued)
+    return bool(queued_units(instance))
+
+
+def queued_units(instance: Instance) -> frozenset[str]:
+    """Return the classes that some program uses and whose instructions go through a queue."""
+    return (
+        frozenset(chain.from_iterable(queue.units for queue in instance.machine.queues)) & used_units(instance).keys()
+    )
 
 
 def numbers_matter(machine: Machine) -> bool:

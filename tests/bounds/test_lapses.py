@@ -10,7 +10,7 @@ import pytest
 from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Group, Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, UnitQueue, WarpAssignment
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.model.result import Upper
 from makespan.proof.bounds import (
@@ -154,12 +154,6 @@ def test_nothing_is_added_where_nothing_lapses() -> None:
     for program in (Program.chain("CLLC"), lapsing("CLLC")):
         proof = lapse_proof(Instance.of(program, 8))
         assert (proof.base, *proof[1:]) == (theorem_e(Instance.of("CLLC", 8)), 0, 0, 0)
-
-
-def test_queues_are_refused_as_they_are_not_known() -> None:
-    queued = Instance.of(lapsing("C", ONE), 2, replace(TWO, queues=(UnitQueue("memory", ("C",), 4, blocks=True),)))
-    with pytest.raises(UnsupportedError, match="does not know queues before shared units"):
-        lapse_proof(queued)
 
 
 # --- all other bounds and engines ------------------------------------------------------------------------------

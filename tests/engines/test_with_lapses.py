@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from makespan import Instance, Limits, Machine, Program, solve
-from makespan.host.errors import BrokenPromiseError, UnsupportedError
+from makespan.host.errors import BrokenPromiseError
 from makespan.many.study.comparison import PointResult
 from makespan.model.deadline import Deadline, DeadlineOutcome
 from makespan.model.lapses import CacheLine, PlaceLapses
@@ -127,10 +127,13 @@ def test_barriers_and_partitions_are_solved_apart_only_without_lapses() -> None:
     assert phased.without_lapses.phases
 
 
-def test_queues_are_refused() -> None:
+def test_queues_alone_leave_an_interval_of_theorem_1q() -> None:
     machine = Machine("queue", (UnitClass("L", 1),), queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
-    with pytest.raises(UnsupportedError, match="does not know queues before shared units"):
-        solve(Instance.of("LL", 2, machine))
+    found = solve(Instance.of("LL", 2, machine))
+    # alone 2 cycles, 2 of the other warp, and 2 of its own accesses once more
+    assert (found.bounds, found.upper_evidence) == (Bounds(4, 6), Upper.LAPSES)
+    assert found.without_lapses is not None
+    assert found.without_lapses.bounds == Bounds(4, 4)
 
 
 def test_runs_of_policies_never_lapse_and_lengthen_the_witness_of_both_results(result: Result) -> None:

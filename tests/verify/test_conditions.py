@@ -14,6 +14,20 @@ from makespan.verify import conditions
 from makespan.verify.refusal import Refused
 
 
+def test_a_result_says_which_queues_are_left_out() -> None:
+    queued = replace(PAPER, queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
+    for program, is_whole_gpu in (("C|L", False), ("CL", True)):
+        instance = Instance.of(program, 2, queued)
+        notes = instance.assumed(start_together=not is_whole_gpu)
+        conditions.check(notes, queued, [instance], is_whole_gpu=is_whole_gpu)
+        assert conditions.of_instance(notes)[1] == "although queues before memory are left out"
+        kept = [note for note in notes if note.kind is not AssumptionKind.QUEUES]
+        with pytest.raises(Refused, match="queues that are left out does not follow"):
+            conditions.check(kept, queued, [instance], is_whole_gpu=is_whole_gpu)
+        with pytest.raises(Refused, match="queues that are left out does not follow"):
+            conditions.check(notes, queued, [Instance.of("CL", 2, queued)])
+
+
 def test_latencies_that_a_string_states_are_not_those_of_its_machine() -> None:
     instance = Instance((Group(parse_string("L()@5C(1)", PAPER), 2),), PAPER)
     conditions.check(

@@ -19,7 +19,7 @@ from makespan.proof.bounds import lapse_proofs
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import instance_data, result_bundle
 from makespan.report.result.document import result_document
-from makespan.verify import Outcome, Refused, digest, instances, lapses, machine_form, verify
+from makespan.verify import Outcome, Refused, digest, instances, lapses, machine_form, queues, verify
 from makespan.verify.proving import RULES
 from makespan.verify.refusal import ProofBudget
 from makespan.verify.rule import ClaimedBound
@@ -113,8 +113,8 @@ def test_no_rule_can_be_applied_to_an_instance_with_lapses(name: Upper) -> None:
     """Every rule takes a claim, and there is none about such an instance."""
     bare = Instance.of("CLC", 2)
     claim = ClaimedBound(bare, 6, name)
-    for groups, queues in (((Group(Program.chain("CLC").lapsing((ONE,) * 3), 2),), ()), (bare.groups, QUEUES)):
-        lapsing_ = replace(bare, groups=groups, machine=replace(bare.machine, queues=queues))
+    for groups, there in (((Group(Program.chain("CLC").lapsing((ONE,) * 3), 2),), ()), (bare.groups, QUEUES)):
+        lapsing_ = replace(bare, groups=groups, machine=replace(bare.machine, queues=there))
         assert machine_form.has_lapses(lapsing_)
         with pytest.raises(Refused, match="no rule but that of lapses"):
             replace(claim, instance=lapsing_)
@@ -424,10 +424,24 @@ def test_a_real_multiprocessor_has_theorem_1s() -> None:
         lapses.prove(replace(claim, evidence=Upper.PESSIMISTIC), ProofBudget(1))
 
 
-def test_queues_have_no_theorem() -> None:
+def test_only_theorem_1q_counts_queues() -> None:
     machine = replace(CLAIM.instance.machine, queues=QUEUES)
-    with pytest.raises(Refused, match="no theorem of this checker knows queues"):
-        lapses.prove(replace(CLAIM, instance=replace(CLAIM.instance, machine=machine)), ProofBudget(1))
+    asked = Instance.of("CL", 2, machine)
+    # alone 2 cycles, 2 of the other warp, and 1 for its own access once more
+    claim = lapses.LapseClaim(asked, lapses.LapseParts(5, 0, 0, 0), Upper.THEOREM_1S, 5)
+    assert lapses.prove(claim, ProofBudget(1)) == 5 == queues.bound(asked)
+    with pytest.raises(Refused, match="4 cycles are claimed for base, and 5 are proven"):
+        lapses.prove(replace(claim, parts=lapses.LapseParts(4, 0, 0, 0)), ProofBudget(1))
+    with pytest.raises(Refused, match="pessimistic is 5 with lapses, not 4"):
+        lapses.prove(replace(claim, pessimistic=4), ProofBudget(1))
+    with pytest.raises(Refused, match="theorem E knows no queues"):
+        lapses.prove(replace(claim, evidence=Upper.THEOREM_E), ProofBudget(1))
+    with pytest.raises(Refused, match="only on theorem-1s or theorem-e"):
+        lapses.prove(replace(claim, evidence=Upper.PESSIMISTIC), ProofBudget(1))
+
+
+def test_a_machine_may_have_queues_that_no_instruction_goes_through() -> None:
+    machine = replace(CLAIM.instance.machine, queues=QUEUES)
     unused = Instance.of("C", 2, machine)
     assert machine_form.has_queues(Instance.of("CL", 2, machine))
     assert not machine_form.has_lapses(unused)

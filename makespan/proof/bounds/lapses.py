@@ -6,9 +6,10 @@ partition of z lapses, or z is withheld because a line is late. So
 
     M <= base + credits + windows + misses,
 
-where `base` is a bound without lapses. These theorems do not ask that other warps issue when they can. Theorem E does,
-but a schedule without the cycles of its lapses is one of a machine with shorter stalls, latencies and intervals, for
-which the theorem holds. Only a cycle in which another warp is withheld may cost a pair.
+where `base` is a bound without lapses; where instructions go through queues it is theorem 1Q. These theorems do not ask
+that other warps issue when they can. Theorem E does, but a schedule without the cycles of its lapses is one of a
+machine with shorter stalls, latencies and intervals, for which the theorem holds. Only a cycle in which another warp is
+withheld may cost a pair.
 
 The credit of a warp is the heaviest path under the credits of its places, and its fence and its misses are defined
 alike. C is the sum of the windows of all lines that warps of the SM need, and C(z) of those that the program of z
@@ -24,7 +25,7 @@ Source: docs/theory.md, 17.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import Self
@@ -36,9 +37,10 @@ from makespan.model.program import Program
 from makespan.model.result import LapseProof, Upper, UpperBound
 from makespan.proof.bounds.pessimistic import pessimistic
 from makespan.proof.bounds.phases import PhaseSegment, segments_of
+from makespan.proof.bounds.theorem_1q import theorem_1q
 from makespan.proof.bounds.theorem_e import theorem_e
 
-KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER | MULTIPROCESSOR | {Feature.LAPSES}
+KNOWS = PROGRAMS | TIMES | BARRIERS | DELAYS | SCHEDULER | MULTIPROCESSOR | {Feature.LAPSES, Feature.QUEUES}
 
 _MISSES = attrgetter("misses")
 
@@ -53,7 +55,7 @@ def lapse_proof(instance: Instance) -> LapseProof:
     ('theorem-e', 18, 32, 50)
 
     Raises:
-        UnsupportedError: the instance has another feature, such as queues.
+        UnsupportedError: the instance has another feature.
     """
     # of equal ones the first, which leans on less
     return min(lapse_proofs(instance), key=lambda proof: proof.upper)
@@ -63,13 +65,19 @@ def lapse_proof(instance: Instance) -> LapseProof:
 def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
     """Return the proof by theorem 1' or 1S and, where theorem E applies, the one by it.
 
-    The first one outlasts all that its base outlasts: its proof uses upper ends only, with lapses as without.
+    The first one outlasts all that its base outlasts: its proof uses upper ends only, with lapses as without. Theorem
+    1Q alone counts queues. It knows no barriers: there queues are left out, which is an assumption of the instance.
     """
     asked, costs = instance.without_lapses, LapseCosts.of(instance)
-    evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
-    plain = UpperBound(pessimistic(asked), evidence)
+    counts_queues = bool(instance.used_queues) and not instance.has_barriers
+    if counts_queues:
+        plain = theorem_1q(replace(asked, machine=instance.machine))
+    else:
+        evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
+        plain = UpperBound(pessimistic(asked), evidence)
     found = [LapseProof(plain, costs.credits, costs.windows, costs.misses)]
-    paired = theorem_e(asked.relaxed)  # it bounds any scheduler, and knows no promise of one
+    # theorem E bounds any scheduler, and knows no promise of one
+    paired = None if counts_queues else theorem_e(asked.relaxed)
     if paired is not None:
         windows, misses = costs.windows + costs.all_windows, costs.misses + costs.all_misses
         found.append(LapseProof(paired, costs.credits, windows, misses))

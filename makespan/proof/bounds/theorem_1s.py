@@ -12,7 +12,7 @@ Proof, and how barriers change it: docs/theory.md, 14.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from math import lcm
@@ -67,15 +67,20 @@ def bound(instance: Instance) -> int:
         UnsupportedError: there are delays as places.
     """
     ports = PortGates.of(instance.machine)
-    families = families_of(instance, ports)
+    found = least_of_prices(instance, ports, families_of(instance, ports), KindCharges.at)
+    return one_after_another(instance, ports) if found is None else found
+
+
+def least_of_prices(instance: Instance, ports: PortGates, families: "Families", charge: "ChargeKinds") -> int | None:
+    """Return the smallest bound of all prices that are tried; None if there are more phases than can be told apart."""
     found = paths_of(instance, ports, sum(map(len, families.values())))
     if found is None:
-        return one_after_another(instance, ports)
+        return None
     paths, tries = found
     gates = list(dict.fromkeys(chain.from_iterable(families)))
     scale = scale_of(ports, gates)
     return min(
-        _bound(instance, ports, paths, families, prices, scale)
+        _bound(instance, ports, paths, families, charge, prices, scale)
         for prices in islice(ways_to_price(ports, gates, scale), tries)
     )
 
@@ -313,7 +318,7 @@ class KindCharges(NamedTuple):
     def at(cls, ports: PortGates, kinds: Iterable[CostKind], prices: PortPrices) -> Self:
         """Return what these kinds cost at these prices."""
         kinds = tuple(kinds)
-        shared = {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
+        shared = prices_elsewhere(ports, prices)
         # a gate of one port is part of the time of a warp alone already
         several = {gate: price for gate, price in prices.items() if not ports.is_own(gate)}
         return cls(
@@ -323,11 +328,21 @@ class KindCharges(NamedTuple):
         )
 
 
+def prices_elsewhere(ports: PortGates, prices: PortPrices) -> PortPrices:
+    """Return the prices for warps of other partitions, which hold only shared ports that matter."""
+    return {gate: {r: p for r, p in price.items() if r in ports.shared} for gate, price in prices.items()}
+
+
+ChargeKinds: TypeAlias = Callable[[PortGates, Iterable[CostKind], PortPrices], KindCharges]
+"""How kinds of instructions are charged at prices: `KindCharges.at`, or what takes its place where there are queues."""
+
+
 def _bound(
     instance: Instance,
     ports: PortGates,
     paths: Sequence[ProgramPhases],
     families: Families,
+    charge: ChargeKinds,
     prices: PortPrices,
     scale: int,
 ) -> int:
@@ -336,7 +351,7 @@ def _bound(
     kinds = frozenset[CostKind]().union(*(path.kinds for path in paths))
     for family, places in families.items():
         counting = {gate: prices[gate] for gate in family}
-        charges = KindCharges.at(ports, kinds, counting)
+        charges = charge(ports, kinds, counting)
         for number in range(len(worst)):
             here, elsewhere, own = ([path.heaviest(number, each) for path in paths] for each in charges)
             for crowd, members in places:
@@ -348,7 +363,7 @@ def _bound(
     if instance.blocks == 1:
         # a phase ends for all warps at once, so each of them takes a whole number of cycles by itself
         return sum(cycles // scale for cycles in worst)
-    counted = KindCharges.at(ports, kinds, prices).here
+    counted = charge(ports, kinds, prices).here
     total = sum(worst)
     for group, path in zip(instance.groups, paths, strict=True):
         heaviest = sum(path.heaviest(number, counted) for number in range(len(path.phases)))
