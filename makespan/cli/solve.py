@@ -114,7 +114,8 @@ def command(
                 click.echo(_timeline(result))
         for line in () if quiet else written:
             remark(line, output)
-        if limits.short_of_memory and result.status is not Status.EXACT and not quiet:
+        searched = result.without_lapses or result  # no search knows lapses
+        if limits.short_of_memory and searched.status is not Status.EXACT and not quiet:
             click.echo("a search stopped for want of memory: with a larger --memory-limit it may prove more", err=True)
         if result.interrupted:
             break

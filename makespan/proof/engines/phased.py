@@ -199,6 +199,7 @@ def add_lapses(instance: Instance, found: Result) -> Result:
 
 def _add_lapses(instance: Instance, found: Result, proofs: Sequence[LapseProof]) -> Result:
     proof = min(proofs, key=lambda each: each.upper)
+    replay(instance, found.witness)  # a schedule counts only if the machine allows it
     # a step that only lowers the upper bound without lapses says nothing about the one with them
     steps = {step.lower: _with_upper(step, proof) for step in reversed(found.history)}
     return replace(
