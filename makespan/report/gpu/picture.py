@@ -48,7 +48,7 @@ def proven_lines(result: GpuResult) -> Iterator[GanttLine]:
     if last:
         yield GanttLine(last, "last dispatch in this schedule", is_proven=False, is_end=False)
     if (proof := result.last_dispatch) is not None and not result.instance.is_one_wave:
-        latest = proof.block * proof.charged // proof.scale
+        latest = proof.block * proof.charged // proof.scale + proof.windows + proof.dram
         yield GanttLine(latest, "last dispatch, proven bound", is_proven=True, is_end=False)
     if result.status is Status.EXACT:
         yield GanttLine(witness, "the worst case, exactly", is_proven=True, is_end=True)

@@ -100,9 +100,14 @@ def explain_bound(result: GpuResult) -> Iterator[str]:
         yield describe_waves(gpu)
     if last is not None:
         yield from _explain_theorem(gpu, last)
-    elif len(result.sms) > 1:
+    if len(result.sms) > 1:
         fewest, most = _blocks_of_result(result, -1), _blocks_of_result(result, 0)
         yield f"an SM has {fewest} to {most} of them; the bound is the largest of all these"
+    if (plain := result.without_lapses) is not None:
+        yield (
+            "lapses of schedulers and late lines are in all these numbers; without them the bound is"
+            f" {cycle_words(plain.bounds.upper)}"
+        )
 
 
 def _evidence_words(result: GpuResult) -> str:

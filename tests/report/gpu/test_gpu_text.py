@@ -8,9 +8,13 @@ import pytest
 from makespan import Bounds, Machine, Program
 from makespan.host.errors import UnsupportedError
 from makespan.model.gpu import GpuInstance, GpuResult, GpuSchedule, LastDispatch, RepeatedCycles, SmHistory
+from makespan.model.lapses import CacheLine, PlaceLapses
+from makespan.model.simulate.choices import Choices
 from makespan.report.gpu.document import GpuClock, gpu_result_document
 from makespan.report.gpu.picture import gpu_chart
-from makespan.report.gpu.text import describe_waves, explain_bound, gpu_report
+from makespan.report.gpu.text import describe_waves, explain_bound, gpu_report, picture_subtitle
+from makespan.report.html.data import PageContext, gpu_page
+from tests.schemas import published
 
 BLOCK = ((Program.chain("CLL"), 8),)
 MACHINE = Machine.of({"C": 1, "L": 1})
@@ -76,3 +80,39 @@ def test_time_rests_on_the_clock() -> None:
 )
 def test_waves_are_never_rounded_down(blocks: int, sms: int, said: str) -> None:
     assert describe_waves(GpuInstance.of(BLOCK, blocks, MACHINE, sms=sms, resident=6)) == said
+
+
+def test_a_gpu_with_lapses_is_told_with_the_number_without_them() -> None:
+    plain = result(LastDispatch("all", 100, 4095, 2760, 0, 148, 700))
+    lapsing = PlaceLapses(credit=1, lines=(CacheLine("code 0", 40),))
+    block = ((Program.chain("CLL").lapsing((lapsing, PlaceLapses(), PlaceLapses())), 8),)
+    known = replace(GPU, grids=(replace(GPU.grid, block=block),))
+    last = LastDispatch("all", 148, 4095, 2760, 0, 219, 760, windows=40)
+    found = replace(
+        plain,
+        instance=known,
+        bounds=Bounds(700, last.upper),
+        last_dispatch=last,
+        assumptions=known.assumptions,
+        without_lapses=plain,
+    )
+    assert str(found) == (
+        "bounded on the GPU as it is known, if every instruction takes one cycle: the worst case of 4096 blocks on 46"
+        " SMs is at least 700 and at most 1019 cycles; without lapses it is at most 848"
+    )
+    told = " ".join(gpu_report(found).split())
+    assert "at least 700 a replayed schedule of the whole GPU without lapses" in told
+    assert "without lapses 700..848 proven by theorem-g" in told
+    assert "gets its room in cycle 219 or before, those aside in which lines come for the first time" in told
+    assert "lines of code and constants that stay are late for at most 40 cycles" in told
+    assert "without them the bound is 848 cycles" in told
+    assert "300..400 the shortest schedule of the whole GPU, with lapses or without" in told
+    document = gpu_result_document(found)
+    published("gpu-result-2").validate(document)
+    numbers = {"status": "bounded", "lower": 700, "upper": 848, "evidence": "theorem-g"}
+    assert (document["without_lapses"], document["last_dispatch"]["windows"]) == (numbers, 40)
+    assert "without_lapses" not in gpu_result_document(plain)
+    assert "a schedule without lapses of 700 cycles; at most 1019 are proven with them" in picture_subtitle(found)
+    shown = replace(found, witness=None)
+    page = gpu_page(shown, PageContext("launch.ptx", Choices()), "0" * 64, name=None, clock=None)
+    assert '<dd data-value="without_lapses">700..848</dd>' in page
