@@ -9,14 +9,21 @@ from random import Random
 
 import pytest
 
-from makespan.host.errors import InvalidScheduleError
+from makespan import solve
+from makespan.host.errors import InvalidScheduleError, UnsupportedError
 from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, WarpAssignment
+from makespan.model.machine import Latency, Machine, SchedulerPromise, UnitClass, UnitQueue, WarpAssignment
 from makespan.model.program import Program, ProgramPlace
+from makespan.model.result import Bounds
 from makespan.model.schedule import WHOLE_SM, Schedule, WithheldWarp
-from makespan.model.simulate import replay
+from makespan.model.simulate import POLICIES, replay, run
+from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.semantics import SmState, next_states, start_states
+from makespan.proof.bounds import least_possible
+from makespan.proof.engines.construct import convoy
+from makespan.report.result.bundle import result_bundle
+from makespan.report.schedule.by_number import order_by_number
 from tests import lapsing
 from tests.oracle import TooManyStates, brute_force, cycles_left, longest_schedule
 
@@ -294,3 +301,41 @@ def test_a_cycle_without_a_lapse_is_work_conserving_again() -> None:
     for lapses in ((0, 0),), ((1, 0),), ():
         with pytest.raises(InvalidScheduleError, match="work conservation demands that warp 0 issue"):
             replay(instance, Schedule(((), (), (0,)), ((0,),), lapses=lapses))
+
+
+def test_policies_run_programs_with_lapses_as_if_there_were_none() -> None:
+    instance = on(BASIC, (program("CLC", PlaceLapses(3, 1, 2, (LINE,))), 3), (program("LL"), 1))
+    plain = instance.without_lapses
+    for policy in POLICIES:
+        schedule = run(instance, policy)
+        assert schedule == run(plain, policy) == Runner(instance).schedule(policy)
+        assert replay(instance, schedule) == replay(plain, schedule)
+    convoys = on(BASIC, (program("CLCL", PlaceLapses(credit=1)), 3))
+    assert convoy.applies(convoys)
+    assert replay(convoys, convoy.schedule(convoys)) == convoy.schedule(convoys).makespan
+
+
+def test_what_every_schedule_takes_it_takes_with_lapses_and_perhaps_not_with_queues() -> None:
+    random = Random(3)
+    for _ in range(30):
+        instance = drawn(random, most=4)
+        assert least_possible(instance) == least_possible(instance.without_lapses) <= brute_force(instance).lower
+    queued = Machine("queued", BASIC.units, 1, queues=(UnitQueue("memory", ("L",), 2, False),))
+    instance = on(queued, (program("LC", PlaceLapses(credit=1)), 2))
+    with pytest.raises(UnsupportedError, match=r"^the least possible does not know queues before shared units$"):
+        least_possible(instance)
+    assert replay(instance, run(instance, "oldest")) == 4
+
+
+def test_a_schedule_with_lapses_is_listed_by_number_and_is_not_written() -> None:
+    late = program("C", PlaceLapses(misses=2))
+    instance = Instance.merged([(late, 1), (program("L"), 1), (late, 1)], BASIC)
+    schedule = lapsing.walk(instance, lambda states: len(states) - 1)
+    assert schedule.withheld
+    numbered, listed = order_by_number(instance, schedule)
+    assert replay(numbered, listed) == replay(instance, schedule)
+    assert {each.warp for each in listed.withheld} == {0, 2}
+    solved = solve(instance)
+    result = replace(solved, witness=schedule, bounds=Bounds(schedule.makespan, solved.bounds.upper))
+    with pytest.raises(UnsupportedError, match="a bundle has a witness without lapses"):
+        result_bundle(result)

@@ -110,12 +110,12 @@ def _next_unit(program: Program, state: SmState, warp: int) -> str:
 
 def settled_states(instance: Instance, state: SmState) -> Iterator[SmState]:
     """Yield every state in which the warps may be after those at barriers that can pass have passed."""
-    programs = tuple(instance.programs())
     for begun in _arrivals(instance, state):
         warps = passing_barrier(instance, begun)
         if not warps:
             yield begun
             continue
+        programs = tuple(instance.programs())
         for targets in product(*(programs[warp].places[begun.places[warp]].successors for warp in warps)):
             passed = dict(zip(warps, targets, strict=True))
             places = tuple(passed.get(warp, place) for warp, place in enumerate(begun.places))
