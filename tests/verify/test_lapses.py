@@ -19,11 +19,12 @@ from makespan.proof.bounds import lapse_proofs
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import instance_data, result_bundle
 from makespan.report.result.document import result_document
-from makespan.verify import Outcome, Refused, digest, instances, lapses, machine_form, queues, verify
+from makespan.verify import Outcome, Refused, digest, instances, interference, lapses, machine_form, queues, verify
 from makespan.verify.proving import RULES
 from makespan.verify.refusal import ProofBudget
 from makespan.verify.rule import ClaimedBound
 from tests.forgery import Document
+from tests.oracle import longest_schedule
 from tests.schemas import published
 
 NAMES = "code 0", "code 1", "constants 0"
@@ -449,6 +450,21 @@ def test_a_machine_may_have_queues_that_no_instruction_goes_through() -> None:
     assert verify(result_bundle(solve(unused))).outcome is Outcome.ACCEPTED
 
 
+def test_no_schedule_is_longer_than_what_is_added_for_windows_with_barriers() -> None:
+    """The checker counts less than the engines there; the truth is that of the definition."""
+    draw, found, attained = random.Random(5), 0, 0
+    while found < 12:
+        program = lapsing_string("".join(draw.choices("C|", (2, 1), k=draw.randint(2, 3))) + "C")
+        places = [line(draw.choice("ab"), draw.randint(1, 2)) if draw.random() < 0.7 else ONE for _ in program.places]
+        asked = Instance.of(program.lapsing(tuple(places)), draw.randint(2, 3), TWO)
+        truth = longest_schedule(asked, 3000) if asked.has_barriers else None
+        if truth is not None:
+            own = interference.bound(asked) + sum(lapses.additions(asked, Upper.THEOREM_1S))
+            assert own >= truth
+            found, attained = found + 1, attained + (own == truth)
+    assert attained >= 3
+
+
 # What is read, and what is said
 
 
@@ -504,6 +520,8 @@ def test_lapses_are_written_as_runs_and_a_table_of_lines() -> None:
         (lambda d: d["places"].append([1, [1, 0, 0, []]]), "not a whole number in 1..0"),
         (lambda d: d["places"][0].__setitem__(0, 0), "repeat is not a whole number in 1..4"),
         (lambda d: d["places"][0].__setitem__(0, 10**12), "repeat is not a whole number in 1..4"),
+        (lambda d: d["places"][0].pop(), "lapses is not a list of 2..2"),
+        (lambda d: d["places"][0].append(1), "lapses is not a list of 2..2"),
         (lambda d: d["places"].__setitem__(0, [2, [0, 0, 0, []]]), "a row follows itself"),
         (lambda d: d["places"][0][1].pop(), "lapses of a place is not a list of 4..4"),
         (lambda d: d["places"][0][1].__setitem__(0, True), "credit is not a whole number"),
@@ -555,6 +573,12 @@ def test_claims_are_read_strictly(change: Callable[[Document], object], why: str
     verdict = verify(document)
     assert (verdict.outcome is Outcome.ACCEPTED) == (not why)
     assert why in verdict.reason
+
+
+def test_a_queue_may_have_all_classes() -> None:
+    queues_ = (UnitQueue("all", ("L", "C"), 1, blocks=True),)
+    asked = Instance.of("CL", 2, replace(PAPER, queues=queues_))
+    assert instances.instance(instance_data(asked)).machine.queues == queues_
 
 
 @pytest.mark.parametrize(
