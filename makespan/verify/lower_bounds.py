@@ -10,7 +10,7 @@ from makespan.model.instance import Instance
 from makespan.model.machine import UnitClass, WarpAssignment
 from makespan.model.program import BARRIER, Program
 from makespan.verify import machine_form as form
-from makespan.verify.paths import total
+from makespan.verify.paths import along, total
 from makespan.verify.refusal import ProofSteps, TooMuchWork
 
 MOST_STEPS = 5_000_000
@@ -30,6 +30,15 @@ def least_makespan(instance: Instance) -> int:
     except TooMuchWork:
         pass
     return max(found)
+
+
+def least_with_queues(instance: Instance) -> int:
+    """Return cycles that no schedule falls short of where instructions go through queues."""
+    # A warp may end while its instructions wait there, so no port is busy for sure; but its stalls pass, or latencies.
+    units = {unit.name: unit for unit in instance.machine.units}
+    programs = [group.program for group in instance.groups]
+    stalls = [[timing.stall for timing in form.place_timings(program, units, longest=False)] for program in programs]
+    return max(1, *(along(program, own, min) for program, own in zip(programs, stalls, strict=True)))
 
 
 def least_makespan_of_gpu(gpu: GpuInstance) -> int:

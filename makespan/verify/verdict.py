@@ -9,7 +9,8 @@ from makespan.host.errors import BrokenPromiseError
 from makespan.model.result import Upper
 from makespan.verify import gpu_reading, gpu_witness, instances, lapses, reading, theorem_g
 from makespan.verify.gpu_reading import ONE_WAVE, THEOREM_G, GpuBundle
-from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu
+from makespan.verify.lower_bounds import least_makespan, least_makespan_of_gpu, least_with_queues
+from makespan.verify.machine_form import has_queues
 from makespan.verify.outcome import (
     UNCHECKED,
     UNCHECKED_OF_GPU,
@@ -87,7 +88,8 @@ def _verdict(bundle: Bundle, most_states: int) -> Verdict:
     _check_history(claim)
     gaps = [f"without lapses {inner.reason}"] * (inner.outcome is Outcome.UNPROVEN) + _upper_gaps(claim, upper)
     # a schedule without lapses is one of the machine with them, and no schedule of either falls short of these cycles
-    shortest = least_makespan(bundle.bound.instance), inner.best_case[1] if inner.best_case else claim.lower
+    least = least_with_queues if has_queues(bundle.instance) else least_makespan
+    shortest = least(bundle.bound.instance), inner.best_case[1] if inner.best_case else claim.lower
     best_case = None if claim.best_case is None else check_best_case(shortest, claim.best_case)
     gaps += best_case_gaps(best_case, claim.best_case)
     how = f"{RULES[Upper(bundle.lapses.evidence)].words} and what lapses add to it"

@@ -15,6 +15,7 @@ from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import PAPER, Machine, UnitClass, UnitQueue, WarpAssignment
 from makespan.model.program import BARRIER, Program, ProgramPlace
 from makespan.model.result import Bounds, LapseProof, Result, Upper
+from makespan.model.strings import parse_string
 from makespan.proof.bounds import lapse_proofs
 from makespan.proof.engines import solve
 from makespan.report.result.bundle import instance_data, result_bundle
@@ -573,6 +574,23 @@ def test_claims_are_read_strictly(change: Callable[[Document], object], why: str
     verdict = verify(document)
     assert (verdict.outcome is Outcome.ACCEPTED) == (not why)
     assert why in verdict.reason
+
+
+def test_the_best_case_with_queues_is_no_shorter_than_the_stalls() -> None:
+    """A warp has ended when its second load is in the queue, though without one it would wait for the port."""
+    machine = Machine("queued", (UnitClass("L", 1, 3),), 1, queues=QUEUES)
+    result = solve(Instance.of(parse_string("L()L()", machine), 1, machine), best_case=True)
+    assert result.without_lapses is not None
+    assert result.without_lapses.best_case == Bounds(4, 4)
+    assert result.best_case == Bounds(2, 4)
+    document = result_bundle(result)
+    assert verify(document).outcome is Outcome.ACCEPTED
+    document["result"]["best_case"] = [3, 4]
+    document["sha256"] = digest(document)
+    assert verify(document).reason == "best case 3..4 reported, re-proved only to 2..4"
+    blocking = solve(Instance.of("LL", 1, machine), best_case=True)
+    assert blocking.best_case == Bounds(2, 4)
+    assert verify(result_bundle(blocking)).outcome is Outcome.ACCEPTED
 
 
 def test_a_queue_may_have_all_classes() -> None:

@@ -208,7 +208,7 @@ def _add_lapses(instance: Instance, found: Result, proofs: Sequence[LapseProof])
         bounds=Bounds(found.bounds.lower, proof.upper),
         upper_evidence=Upper.LAPSES,
         pessimistic=proofs[0].upper,
-        best_case=None if found.best_case is None else _best_case_with_lapses(found.instance, found.best_case),
+        best_case=None if found.best_case is None else _best_case_with_lapses(instance, found.best_case),
         assumptions=instance.assumptions,
         certificate=None,
         weights=(),
@@ -224,12 +224,20 @@ def _with_upper(step: Step, proof: LapseProof) -> Step:
     return step._replace(upper=proof.upper, evidence=Upper.LAPSES)
 
 
-def _best_case_with_lapses(asked: Instance, best_case: Bounds) -> Bounds:
+def _best_case_with_lapses(instance: Instance, best_case: Bounds) -> Bounds:
     """Return the best case with lapses from that without them.
 
     Warps may end earlier if a scheduler lapses than under each work-conserving one, but not before their work is done.
+    With queues a warp may end while its instructions still wait for ports there, so only its stalls are left, or its
+    latencies if it blocks.
     """
-    return Bounds(least_possible(asked), best_case.upper)  # no step of this bound lets a warp issue as soon as it can
+    if not instance.used_queues:
+        # no step of this bound lets a warp issue as soon as it can
+        return Bounds(least_possible(instance.without_lapses), best_case.upper)
+    latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
+    programs = [group.program for group in instance.groups]
+    stalls = [program.lightest([timing.stall for timing in program.timings] or latencies) for program in programs]
+    return Bounds(max(1, *stalls), best_case.upper)
 
 
 # --- phases ---------------------------------------------------------------------------------------------------
