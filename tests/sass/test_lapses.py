@@ -210,6 +210,7 @@ def test_a_module_tells_where_its_kernels_may_begin() -> None:
         ("BRA 0x10", 0),
         ("B------:R-:W2:-:S04 MATCH.ANY R1, R2", 1),  # counted by a scoreboard, so it reads from a queue
         ("B------:R-:W2:-:S04 FCHK P0, R2, R4", 2),
+        ("B------:R1:W-:-:S04 FCHK P0, R2, R4", 2),
         ("FCHK P0, R2, R4", 1),
     ],
 )
