@@ -278,6 +278,14 @@ def test_a_line_stays_where_its_own_set_has_room() -> None:
     assert third.misses == beside.misses == 0
 
 
+def test_lines_that_are_fetched_ahead_take_room() -> None:
+    """Lines 0 and 3 of a bank, and line 4, which is of the set of line 0."""
+    text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in (0x0, 0xC0))
+    one_way = CONSTANTS._replace(ways=1)
+    assert [own.misses for own in own_constants(text, one_way)] == [0, 0]
+    assert [own.misses for own in own_constants(text, one_way._replace(ahead=1))] == [500, 0]
+
+
 def test_a_line_of_another_bank_may_be_in_any_set() -> None:
     text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[{at}];" for at in ("0x0][0x0", "0x0][0x100", "0x2][0x0"))
     assert {each.misses for each in own_constants(text)} == {500}
@@ -498,6 +506,8 @@ def test_fetches_of_one_way_keep_each_other_waiting() -> None:
     # three lines of code stay; each of four partitions fetches them, with eight behind each
     assert all(CacheLine("listed first fetches", 4 * 3 * 9) in own.lines for own in found)
     assert not any(own.lines for own in lapses(kernel, many, partitions=4, warm=True))
+    (unknown,) = own_constants("B------:R-:W-:-:S04 FADD R0, R0, cx[UR4][0x10];", constants)
+    assert unknown == PlaceLapses(4, fence=2, misses=500)
     everywhere = lapses(kernel, replace(many, code=code._replace(ways=1, sets=1)), partitions=4)
     assert {own.fence for own in everywhere} == {2 + 9, 9}
 
@@ -545,6 +555,15 @@ def test_constants_of_other_launches_may_be_in_any_set(other: str) -> None:
         first, _ = together(own, beside, known_lapses=known_lapses)
         stays = other == "RZ" or (ways == 2 and "cx" not in other)
         assert bool(first.lines) is stays
+
+
+def test_a_line_that_may_begin_before_its_bank_leaves_no_room() -> None:
+    kernel = coded("B------:R-:W-:-:S04 FADD R0, R0, c[0x0][0x160];\nB------:R-:W-:-:S05 EXIT;")
+    for line, ways in ((64, 1), (128, 0)):
+        own = KnownLapses(constants=CONSTANTS._replace(line=line))
+        left = leave_room(own, [KernelLines(flow(kernel), own)]).constants
+        assert left is not None
+        assert left.ways == ways
 
 
 def test_a_kernel_of_unknown_lines_leaves_no_room() -> None:
