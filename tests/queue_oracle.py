@@ -3,7 +3,7 @@
 Only for warps without barriers. Lapses are those of credit, and misses; windows of lines keep warps out as misses do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import permutations, product
 from typing import NamedTuple, TypeVar
@@ -43,15 +43,18 @@ class QueueState(NamedTuple):
 class QueueOracle:
     """All schedules of one instance whose warps belong to these partitions."""
 
-    def __init__(self, instance: Instance, partitions: tuple[int, ...]) -> None:
+    def __init__(
+        self, instance: Instance, partitions: tuple[int, ...], choose: Callable[[Iterable[int]], int] = max
+    ) -> None:
+        self.choose = choose
         self.instance, self.machine = instance, instance.machine
         self.programs, self.partitions = tuple(instance.programs()), partitions
         self.units = {unit.name: unit for unit in self.machine.units}
         self.queue_of = {unit: at for at, queue in enumerate(self.machine.queues) for unit in queue.units}
         self.longest = cache(self._longest)
 
-    def worst(self) -> int:
-        """The cycles of the longest schedule."""
+    def extreme(self) -> int:
+        """The cycles of the longest schedule, or with `min` as `choose` of the shortest one."""
         warps, parts = range(len(self.programs)), range(self.machine.partitions)
         nothing = (0,) * len(warps)
         empty = QueueState(
@@ -66,12 +69,12 @@ class QueueOracle:
         begun = [empty]
         for warp in warps:
             begun = [self._come(state, warp, at) for state in begun for at in self.programs[warp].starts]
-        return max(map(self.longest, begun))
+        return self.choose(map(self.longest, begun))
 
     def _longest(self, state: QueueState) -> int:
         if self._is_over(state):
             return 0
-        return 1 + max(self.longest(after) for after in set(self.next_states(state)))
+        return 1 + self.choose(self.longest(after) for after in set(self.next_states(state)))
 
     # What a warp waits for
 
@@ -255,4 +258,9 @@ def put(row: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
 
 def worst_with_queues(instance: Instance) -> int:
     """The cycles of the longest schedule of warps without barriers."""
-    return max(QueueOracle(instance, partitions).worst() for partitions in instance.assignments())
+    return max(QueueOracle(instance, partitions).extreme() for partitions in instance.assignments())
+
+
+def best_with_queues(instance: Instance) -> int:
+    """The cycles of the shortest schedule of warps without barriers."""
+    return min(QueueOracle(instance, partitions, min).extreme() for partitions in instance.assignments())

@@ -108,7 +108,7 @@ def enclosing(result: Result, schedules: Mapping[str, Schedule]) -> PolicyGap:
     runs = {policy: replay(asked, schedule) for policy, schedule in schedules.items()}
     best, worst = result.best_case, result.bounds
     if best is None:
-        best = Bounds(least_possible(asked), min(runs.values()))
+        best = Bounds(least_possible(result.instance), min(runs.values()))
     for policy, makespan in runs.items():
         if not best.lower <= makespan <= worst.upper:
             raise BrokenPromiseError(

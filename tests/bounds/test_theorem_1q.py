@@ -11,13 +11,17 @@ from makespan.host.errors import UnsupportedError
 from makespan.model.instance import Group, Instance
 from makespan.model.lapses import PlaceLapses
 from makespan.model.machine import Machine, PortResource, UnitClass, UnitQueue, Use
-from makespan.model.program import Program
-from makespan.model.result import Upper
+from makespan.model.program import InstructionTiming, Program
+from makespan.model.result import Bounds, Upper
 from makespan.model.strings import parse_string
-from makespan.proof.bounds import lapse_proof, lapse_proofs, theorem_1s
+from makespan.proof.bounds import lapse_proof, lapse_proofs, least_possible, theorem_1s
+from makespan.proof.engines import solve
+from makespan.report.result.bundle import result_bundle
+from makespan.verify import Outcome, verify
 from makespan.verify import queues as checked
+from makespan.verify.lower_bounds import least_with_queues
 from tests.oracle import brute_force
-from tests.queue_oracle import worst_with_queues
+from tests.queue_oracle import best_with_queues, worst_with_queues
 from tests.strategies import multiprocessor_instances
 
 theorem = import_module("makespan.proof.bounds.theorem_1q")
@@ -61,6 +65,26 @@ def test_no_schedule_with_queues_is_longer(instance: Instance) -> None:
     truth = worst_with_queues(instance)
     assert upper(instance) == lapse_proof(instance).upper >= truth
     assert truth >= brute_force(instance.without_lapses).upper
+
+
+@given(queued_instances())
+@settings(max_examples=25)
+def test_no_schedule_with_queues_is_shorter_than_the_least_possible(instance: Instance) -> None:
+    assert least_possible(instance) == least_with_queues(instance) <= best_with_queues(instance)
+
+
+def test_a_warp_may_end_before_its_instruction_is_served() -> None:
+    machine = Machine("store", (UnitClass("L", 1, 9),), queues=(UnitQueue("memory", ("L",), 4, blocks=False),))
+    without_results = (InstructionTiming(1, (1, 1), (), ()),) * 3
+    stores = Instance.of(replace(Program.chain("LLL"), timings=without_results), 1, machine)
+    assert least_possible(stores.without_lapses) == 2 * 9 + 1
+    assert least_possible(stores) == 3 <= best_with_queues(stores)
+    result = solve(stores, best_case=True)
+    assert result.best_case == Bounds(3, 19)
+    verdict = verify(result_bundle(result))
+    assert (verdict.outcome, verdict.best_case) == (Outcome.ACCEPTED, (3, 19))
+    # what holds without queues is not taken for a bound with them
+    assert verify(result_bundle(replace(result, best_case=Bounds(19, 19)))).outcome is not Outcome.ACCEPTED
 
 
 @given(st.data())

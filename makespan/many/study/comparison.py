@@ -101,10 +101,11 @@ class BestCase:
         """Return the best case of a result. None means that it was not asked for."""
         if result.best_case is None:
             return None
-        asked = result.without_lapses or result  # with lapses the best case leans on that without them
+        asked = result.without_lapses or result  # with lapses a schedule without them is the shortest that is known
         best, searched = result.best_case, "phases" if asked.phases else "search"
         known = fastest_known(asked.instance, asked.witness, Limits())
-        lower = "least-possible" if best.lower == known.lower else searched
+        is_work = asked is not result or best.lower == known.lower
+        lower = "least-possible" if is_work else searched
         return cls(best, lower, "schedule" if best.upper == known.upper else searched)
 
 

@@ -4,21 +4,20 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
+from itertools import repeat, zip_longest
 
-from makespan.model.feature import BARRIERS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
+from makespan.model.feature import BARRIERS, LAPSES, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
 from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance, requires
-from makespan.model.lowered import Reservation
+from makespan.model.lowered import LoweredMachine, Reservation
 from makespan.model.machine import Machine, WarpAssignment
-from makespan.model.program import Program
+from makespan.model.program import BARRIER, Program
 from makespan.proof.bounds.alone import alone, place_timings
 from makespan.proof.bounds.gates import PortGates
 from makespan.proof.bounds.phases import segments_of
 
-# Lapses only add schedules in which warps wait for longer, and every schedule does the work that is counted here. With
-# queues a warp may go on, and even finish, before its instruction is served, so shorter schedules are possible.
-KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR | {Feature.LAPSES}
+# Lapses only add schedules in which warps wait for longer, and every schedule does the work that is counted here.
+KNOWS = PROGRAMS | TIMES | BARRIERS | SCHEDULER | MULTIPROCESSOR | LAPSES
 
 
 @requires(KNOWS, "the least possible")
@@ -26,8 +25,11 @@ def least_possible(instance: Instance) -> int:
     """Return cycles that every schedule takes: of the slowest warp alone, or the work of the busiest ports or slots.
 
     Of N instructions that share P ports, the last one is issued after ceil(N / P) - 1 intervals at the earliest, and
-    its latency passes, too.
+    its latency passes, too. Behind a queue a warp goes on, and may even finish, before its instruction is served; there
+    only the stalls of the slowest warp count.
     """
+    if Feature.QUEUES in instance.features:
+        return max(1, *map(_least_stalls, (group.program for group in instance.groups), repeat(instance.machine)))
     latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
     programs = [(group.program, group.warps) for group in instance.groups]
     found = [program.lightest(latencies) for program, _ in programs if not program.timings]
@@ -62,6 +64,14 @@ def least_possible_gpu(gpu: GpuInstance) -> int:
     found += (-(-cycles // (gpu.sms * room)) for cycles, room in zip(taken, gpu.room, strict=True))
     everybody = [(program, grid.blocks * count) for grid in gpu.grids for program, count in grid.block]
     return max((*found, *busy(machine, everybody, sms=gpu.sms)))
+
+
+def _least_stalls(program: Program, machine: Machine) -> int:
+    """Return the least cycles that pass between the first issue of a warp and its end."""
+    lowered = LoweredMachine.of(machine)
+    return program.lightest(
+        [0 if place.unit == BARRIER else lowered.stall(program, at)[0] for at, place in enumerate(program.places)]
+    )
 
 
 def _longest_warp(instance: Instance) -> int:

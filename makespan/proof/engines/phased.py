@@ -228,16 +228,8 @@ def _best_case_with_lapses(instance: Instance, best_case: Bounds) -> Bounds:
     """Return the best case with lapses from that without them.
 
     Warps may end earlier if a scheduler lapses than under each work-conserving one, but not before their work is done.
-    With queues a warp may end while its instructions still wait for ports there, so only its stalls are left, or its
-    latencies if it blocks.
     """
-    if not instance.used_queues:
-        # no step of this bound lets a warp issue as soon as it can
-        return Bounds(least_possible(instance.without_lapses), best_case.upper)
-    latencies = {unit.name: unit.latency.least for unit in instance.machine.units}
-    programs = [group.program for group in instance.groups]
-    stalls = [program.lightest([timing.stall for timing in program.timings] or latencies) for program in programs]
-    return Bounds(max(1, *stalls), best_case.upper)
+    return Bounds(least_possible(instance), best_case.upper)  # no step of it lets a warp issue as soon as it can
 
 
 # --- phases ---------------------------------------------------------------------------------------------------
