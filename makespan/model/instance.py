@@ -350,6 +350,11 @@ class Instance:
         return tuple(queue for queue in self.machine.queues if not units.isdisjoint(queue.units))
 
     @property
+    def counts_queues(self) -> bool:
+        """Return whether its upper bounds count queues: where there are barriers, they leave them out."""
+        return bool(self.used_queues) and not self.has_barriers
+
+    @property
     def relaxed(self) -> "Instance":
         """Return the same warps under any scheduler.
 

@@ -13,7 +13,9 @@ from makespan.model.machine import UnitClass, UnitQueue
 from makespan.model.result import Anomaly, Bounds, Result, Status, Step, Upper
 from makespan.model.simulate import Choices, replay
 from makespan.proof.policy_gap import enclosing, runs
+from makespan.report.result.bundle import result_bundle
 from makespan.report.result.text import bound_rows, deadline_verdict, picture_subtitle, result_report
+from makespan.verify import Outcome, verify
 
 PLAIN = Program.chain("CLLCLL")
 LATE = PlaceLapses(credit=1, misses=2, lines=(CacheLine("code 0", 5),))
@@ -134,6 +136,11 @@ def test_queues_alone_leave_an_interval_of_theorem_1q() -> None:
     assert (found.bounds, found.upper_evidence) == (Bounds(4, 6), Upper.LAPSES)
     assert found.without_lapses is not None
     assert found.without_lapses.bounds == Bounds(4, 4)
+    rows = [(name, cycles) for name, cycles, _ in bound_rows(found)]
+    assert ("theorem 1Q", "6") in rows
+    assert verify(result_bundle(found)).outcome is Outcome.ACCEPTED
+    barrier = bound_rows(solve(Instance.of("L|L", 2, machine)))
+    assert ("theorem 1'", "4") in [(name, cycles) for name, cycles, _ in barrier]
 
 
 def test_runs_of_policies_never_lapse_and_lengthen_the_witness_of_both_results(result: Result) -> None:

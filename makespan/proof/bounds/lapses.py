@@ -69,15 +69,14 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
     1Q alone counts queues. It knows no barriers: there queues are left out, which is an assumption of the instance.
     """
     asked, costs = instance.without_lapses, LapseCosts.of(instance)
-    counts_queues = bool(instance.used_queues) and not instance.has_barriers
-    if counts_queues:
+    if instance.counts_queues:
         plain = theorem_1q(replace(asked, machine=instance.machine))
     else:
         evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
         plain = UpperBound(pessimistic(asked), evidence)
     found = [LapseProof(plain, costs.credits, costs.windows, costs.misses)]
     # theorem E bounds any scheduler, and knows no promise of one
-    paired = None if counts_queues else theorem_e(asked.relaxed)
+    paired = None if instance.counts_queues else theorem_e(asked.relaxed)
     if paired is not None:
         windows, misses = costs.windows + costs.all_windows, costs.misses + costs.all_misses
         found.append(LapseProof(paired, costs.credits, windows, misses))

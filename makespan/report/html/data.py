@@ -160,7 +160,7 @@ def _lapses(result: Result) -> dict[str, Any]:
     """Return the parts of a bound that holds with lapses; empty if there are none."""
     if result.lapses is None:
         return {}
-    parts = text.lapse_rows(result.lapses)
+    parts = text.lapse_rows(result.instance, result.lapses)
     return {"lapses": [{"name": name, "cycles": cycles, "remark": remark} for name, cycles, remark in parts]}
 
 

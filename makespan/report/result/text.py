@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from makespan.model.deadline import Deadline, DeadlineOutcome
+from makespan.model.instance import Instance
 from makespan.model.result import Anomaly, Bounds, LapseProof, Result, Status, Upper, robust_anomalies
 from makespan.model.wording import PAPERS_NAME, cycle_words, pessimistic_meaning, pessimistic_name, scope_words
 from makespan.report.lines import WIDTH, assumption_lines, number_lines, wrap_line
@@ -67,7 +68,7 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
         yield "at most", str(result.bounds.upper), f"proven by {result.upper_evidence}"
     else:
         yield "at most", str(result.bounds.upper), "proven by the sum of these:"
-        for part, cycles, why in lapse_rows(lapses):
+        for part, cycles, why in lapse_rows(result.instance, lapses):
             yield part, str(cycles), why
     if (without := result.without_lapses) is not None:
         yield "without lapses", interval_text(without.bounds), f"proven by {without.upper_evidence}"
@@ -80,11 +81,13 @@ def bound_rows(result: Result) -> Iterator[tuple[str, str, str]]:
         yield "best case", interval_text(result.best_case), f"the shortest {kind}"
 
 
-def lapse_rows(lapses: LapseProof) -> Iterator[tuple[str, int, str]]:
+def lapse_rows(instance: Instance, lapses: LapseProof) -> Iterator[tuple[str, int, str]]:
     """Yield the parts of an upper bound that holds with lapses: name, cycles, and what they are."""
     theorem = lapses.base.evidence.removeprefix("theorem-").upper()
     name = f"theorem {theorem}" if lapses.base.evidence != Upper.PESSIMISTIC else "theorem 1'"
-    yield name, lapses.base.upper, "without lapses; it holds even if warps are kept from issuing"
+    # theorem 1Q is what becomes of theorem 1S where instructions go through queues
+    name, queues = ("theorem 1Q", " and with queues") if instance.counts_queues else (name, "")
+    yield name, lapses.base.upper, f"without lapses{queues}; it holds even if warps are kept from issuing"
     yield "+ lapses", lapses.credits, "cycles in which a scheduler issues nothing"
     yield "+ late lines", lapses.windows, "cycles in which code and constants are on their way"
     yield "+ misses", lapses.misses, "cycles for lines that do not stay"
