@@ -66,7 +66,7 @@ def check(
         machine: of all instances.
         instances: a single one, or one for the block of each grid of a whole GPU.
         dram: cycles in which DRAM may be busy, which suppose how much it moves.
-        is_whole_gpu: whether they are those of a whole GPU, of which no theorem counts queues.
+        is_whole_gpu: whether their blocks do not begin together on an SM by itself, so that no theorem counts queues.
 
     Raises:
         Refused: the result leaves out a condition of its instance, or states one that the instance does not have.
@@ -78,12 +78,16 @@ def check(
     if any(note.kind is AssumptionKind.DRAM_RATE for note in notes) is not bool(dram):
         raise Refused("assumptions: what is said of DRAM does not follow from the instance")
     asked = tuple(instances)
-    if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(has_lapses, asked)):
+    _check_lapses(notes, asked, is_whole_gpu=is_whole_gpu)
+    _check_latencies(notes, machine, asked)
+
+
+def _check_lapses(notes: Sequence[Assumption], several: Sequence[Instance], *, is_whole_gpu: bool) -> None:
+    if any(note.kind is AssumptionKind.LAPSES for note in notes) is not any(map(has_lapses, several)):
         raise Refused("assumptions: what is said of lapses does not follow from the instance")
-    left_out = {name for instance in asked if is_whole_gpu or instance.has_barriers for name in _queues(instance)}
+    left_out = {name for instance in several if is_whole_gpu or instance.has_barriers for name in _queues(instance)}
     if {name for note in notes if note.kind is AssumptionKind.QUEUES for name in note.about} != left_out:
         raise Refused("assumptions: what is said of queues that are left out does not follow from the instance")
-    _check_latencies(notes, machine, asked)
 
 
 def _queues(instance: Instance) -> set[str]:

@@ -87,7 +87,7 @@ def bundle(document: dict[str, Any]) -> GpuBundle:
         raise Refused("the digest does not match the content: the file was changed after it was written")
     if said is not None:
         blocks = [of_block(gpu, grid) for grid in gpu.grids]
-        conditions.check(said, gpu.machine, blocks, dram=gpu.dram, is_whole_gpu=True)
+        conditions.check(said, gpu.machine, blocks, dram=gpu.dram, is_whole_gpu=claim.evidence != ONE_WAVE)
     return GpuBundle(gpu, asked, claim, inner, witness, shortest, weights, sms, said)
 
 

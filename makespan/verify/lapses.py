@@ -72,17 +72,28 @@ def bound(instance: Instance, weights: tuple[Weights, ...], effort: ProofBudget)
     """Return an upper bound with lapses, in cycles, by theorem 1' or 1S or, where there are weights of pairs, by E.
 
     Raises:
-        Refused: there are queues, or weights that prove nothing.
+        Refused: weights that prove nothing.
     """
-    if machine_form.has_queues(instance):
-        raise Refused("no theorem of this checker knows queues")
-    asked = leave_out(instance)
-    plain = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
-    found = [pessimistic(asked) + sum(additions(instance, plain))]
-    if weights:
+    found = [_plain_bound(instance) + sum(additions(instance, _plain_theorem(instance)))]
+    if weights and not _counts_queues(instance):
         with suppress(TooMuchWork):
-            found.append(pairs.bound(asked, weights, effort) + sum(additions(instance, Upper.THEOREM_E)))
+            found.append(pairs.bound(leave_out(instance), weights, effort) + sum(additions(instance, Upper.THEOREM_E)))
     return min(found)
+
+
+def _counts_queues(instance: Instance) -> bool:
+    """Return whether there are queues that a bound counts; with barriers the verdict says that they are left out."""
+    return machine_form.has_queues(instance) and not instance.has_barriers
+
+
+def _plain_theorem(instance: Instance) -> Upper:
+    """Return the theorem that holds without weights: 1', or 1S, or 1Q, which stands for 1S where there are queues."""
+    is_real = leave_out(instance).is_multiprocessor or _counts_queues(instance)
+    return Upper.THEOREM_1S if is_real else Upper.PESSIMISTIC
+
+
+def _plain_bound(instance: Instance) -> int:
+    return queues.bound(instance) if _counts_queues(instance) else pessimistic(leave_out(instance))
 
 
 def prove(claim: LapseClaim, effort: ProofBudget) -> int:
@@ -91,22 +102,18 @@ def prove(claim: LapseClaim, effort: ProofBudget) -> int:
     Raises:
         Refused: a part of the claim is too small, or no theorem of the base.
     """
-    asked = claim.without_lapses
-    # with barriers queues are left out, which is a condition of the verdict
-    has_queues = machine_form.has_queues(claim.instance) and not claim.instance.has_barriers
-    plain = Upper.THEOREM_1S if asked.is_multiprocessor or has_queues else Upper.PESSIMISTIC
+    plain = _plain_theorem(claim.instance)
     if claim.evidence not in (plain, Upper.THEOREM_E):
         raise Refused(f"a bound with lapses cannot rest on {claim.evidence}, only on {plain} or {Upper.THEOREM_E}")
-    if has_queues and claim.evidence == Upper.THEOREM_E:
+    if _counts_queues(claim.instance) and claim.evidence == Upper.THEOREM_E:
         raise Refused("theorem E knows no queues")
-    base = queues.bound(claim.instance) if has_queues else pessimistic(asked)
-    robust = LapseParts(base, *additions(claim.instance, plain))
+    robust = LapseParts(_plain_bound(claim.instance), *additions(claim.instance, plain))
     if claim.pessimistic < sum(robust):
         raise Refused(f"pessimistic is {sum(robust)} with lapses, not {claim.pessimistic}")
     own = robust
     if claim.evidence == Upper.THEOREM_E:
         try:
-            base = pairs.bound(asked, claim.weights, effort)
+            base = pairs.bound(claim.without_lapses, claim.weights, effort)
         except TooMuchWork:
             return sum(robust)
         own = LapseParts(base, *additions(claim.instance, Upper.THEOREM_E))

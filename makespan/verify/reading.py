@@ -111,10 +111,7 @@ def bundle(document: object) -> Bundle:
     """
     if not isinstance(document, dict):
         fields.bad(f"schema is not {SCHEMA!r}")
-    if (schema := document.get("schema")) not in (SCHEMA, *OLDER_SCHEMAS):
-        is_bundle = isinstance(schema, str) and schema.startswith(_ANY_VERSION)
-        remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
-        fields.bad(f"schema is not {SCHEMA!r}{remedy}")
+    _check_schema(schema := document.get("schema"))
     keys = ("schema", "instance", "result", "witness", "certificate", "phases", "sha256")
     some = ["partitions"] if "partitions" in document else []
     parts = fields.table(document, "bundle", *keys, *some, later="weights")
@@ -144,6 +141,13 @@ def bundle(document: object) -> Bundle:
     )
     proven = None if lapses is None else replace(lapses, weights=weights)
     return Bundle(instance, claim, schedule, inner, bound, proven, said)
+
+
+def _check_schema(schema: object) -> None:
+    if schema not in (SCHEMA, *OLDER_SCHEMAS):
+        is_bundle = isinstance(schema, str) and schema.startswith(_ANY_VERSION)
+        remedy = f": {schema!r:.40} is of another makespan; verify it with that one, or solve anew" if is_bundle else ""
+        fields.bad(f"schema is not {SCHEMA!r}{remedy}")
 
 
 def _check_older(*parts: object) -> None:
@@ -256,16 +260,14 @@ def _of_multiprocessor(machine: Machine) -> dict[str, object]:
     said: dict[str, object] = {}
     if machine.partitions > 1:
         said = {"partitions": machine.partitions, "assignment": str(machine.assignment)}
-    if shared := [ports.name for ports in machine.ports if ports.shared]:
-        said["shared"] = shared
-    if machine.queues:
-        said["queues"] = {queue.name: [list(queue.units), queue.places, queue.blocks] for queue in machine.queues}
-    if machine.resources:
-        said["resources"] = {resource.name: resource.capacity for resource in machine.resources}
     users = [unit for unit in machine.units if unit.uses]
-    if users:
-        said["uses"] = {unit.name: [[list(use.resources), use.least, use.most] for use in unit.uses] for unit in users}
-    return said
+    found: dict[str, dict[str, object] | list[str]] = {
+        "shared": [ports.name for ports in machine.ports if ports.shared],
+        "queues": {queue.name: [list(queue.units), queue.places, queue.blocks] for queue in machine.queues},
+        "resources": {resource.name: resource.capacity for resource in machine.resources},
+        "uses": {unit.name: [[list(use.resources), use.least, use.most] for use in unit.uses] for unit in users},
+    }
+    return said | {key: value for key, value in found.items() if value}
 
 
 def _same(value: object, expected: object) -> bool:

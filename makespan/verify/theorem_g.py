@@ -34,7 +34,7 @@ from makespan.verify import interference, lapses, pairs
 from makespan.verify.gates import GatePrices
 from makespan.verify.gpu_reading import of_block
 from makespan.verify.interference import HitBound
-from makespan.verify.machine_form import PoolGate, binding_width, class_holds, has_queues, used_units
+from makespan.verify.machine_form import PoolGate, binding_width, class_holds, used_units
 from makespan.verify.refusal import ProofSteps, Refused, TooMuchWork
 
 MOST_STEPS = 20_000_000
@@ -45,8 +45,8 @@ def bound(gpu: GpuInstance, weights: Sequence[Weights]) -> int:
     """Return an upper bound on every schedule, in cycles: the least of all ways to count.
 
     Raises:
-        Refused: weights of pairs are given, and theorem E does not apply, or to others; there are queues, or lapses
-            that may come at any time.
+        Refused: weights of pairs are given, and theorem E does not apply, or to others; or there are lapses that may
+            come at any time.
     """
     if len(gpu.grids) > 1:
         return gpu.dram + min(_several_grids(gpu))
@@ -81,8 +81,6 @@ class _LapseCharge(NamedTuple):
     @classmethod
     def of(cls, gpu: GpuInstance, block: Instance) -> "_LapseCharge":
         """Return what the warps of a block cost."""
-        if has_queues(block):
-            raise Refused("theorem G knows no queues")
         spent = lapses.of_everybody(block, lambda place: place.credit + place.fence)
         known = gpu.machine.lapses
         if spent and known is None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from makespan.host.errors import UnsupportedError
+from makespan.model.conditions import conditions
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
 from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import KnownLapses, Latency, Machine, UnitClass, UnitQueue, WarpAssignment
@@ -184,6 +185,12 @@ def test_what_is_not_known_is_refused() -> None:
         theorem_g.theorem_g(replace(OWN, machine=replace(OWN.machine, lapses=None)))
     # lines that are late leave no credit behind
     assert upper(replace(WINDOWS, machine=replace(WINDOWS.machine, lapses=None))) == upper(WINDOWS)
+
+
+def test_queues_are_left_out_and_an_assumption_says_so() -> None:
     queued = replace(OWN, machine=replace(OWN.machine, queues=(UnitQueue("q", ("C",), 2, blocks=True),)))
-    with pytest.raises(UnsupportedError, match="theorem G does not know queues"):
-        theorem_g.theorem_g(queued)
+    assert upper(queued) == upper(OWN)
+    assert "although queues before q are left out" in conditions(queued.assumptions)
+    alone = replace(queued, grids=(replace(queued.grid, blocks=1),))
+    assert alone.has_lone_sms
+    assert "although queues before q are left out" not in conditions(alone.assumptions)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from makespan.host.errors import InputError
 from makespan.model import assumptions
-from makespan.model.assumptions import Assumption
+from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.feature import LAPSES
 from makespan.model.instance import MAX_WARPS, Group, Instance
 from makespan.model.machine import Machine
@@ -137,8 +137,12 @@ class GpuInstance:
         """Return the assumptions under which the worst case is one of its source: those of an SM and of a GPU."""
         sms = (resident(grid.block, 1, self.machine) for grid in self.grids)
         # blocks come one by one, so the assumption that all start together is not made
-        of_sms = (note for sm in sms for note in sm.assumed(start_together=False))
+        of_sms = (note for sm in sms for note in sm.assumed(start_together=False) if self._applies(note, sm))
         return tuple(dict.fromkeys([*map(assumptions.gpu, self._of_gpu()), *of_sms]))
+
+    def _applies(self, note: Assumption, sm: Instance) -> bool:
+        # the bound of an SM by itself counts queues where there are no barriers
+        return note.kind is not AssumptionKind.QUEUES or sm.has_barriers or not self.has_lone_sms
 
     def _of_gpu(self) -> Iterator[str]:
         yield "all blocks are there in cycle 0, and nothing else is on these SMs"

@@ -25,7 +25,7 @@ from typing import NamedTuple, Self
 
 from makespan.host.errors import UnsupportedError
 from makespan.model.certificate import Weights
-from makespan.model.feature import Feature
+from makespan.model.feature import LAPSES
 from makespan.model.gpu import GpuInstance, Grid, LastDispatch
 from makespan.model.instance import Instance
 from makespan.model.lapses import PlaceLapses, longest_windows
@@ -64,8 +64,8 @@ def theorem_g(gpu: GpuInstance) -> LastDispatch:
     ('pairs', 774999998, 32, 775000030)
 
     Raises:
-        UnsupportedError: there are delays as places, or queues; or lapses on a machine that does not say when their
-            credit expires.
+        UnsupportedError: there are delays as places, or lapses on a machine that does not say when their credit
+            expires.
     """
     proofs = _of_one_grid(gpu) if len(gpu.grids) == 1 else _of_several_grids(gpu)
     return min(proofs, key=lambda proof: proof.upper)._replace(dram=gpu.dram)
@@ -95,9 +95,9 @@ class _BlockLapses(NamedTuple):
         """Return the costs of a block of these warps.
 
         Raises:
-            UnsupportedError: there are lapses, and the machine does not say when they expire; or there are queues.
+            UnsupportedError: there are lapses, and the machine does not say when they expire.
         """
-        block.require(KNOWS | {Feature.LAPSES}, "theorem G")
+        block.require(KNOWS | LAPSES, "theorem G")  # queues are left out, which is an assumption of the GPU
 
         def of_all(weigh: Callable[[PlaceLapses], int]) -> int:
             return sum(group.warps * heaviest_lapses(group.program, weigh) for group in block.groups)
