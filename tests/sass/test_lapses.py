@@ -479,6 +479,31 @@ def test_the_next_cache_keeps_as_many_lines_as_fit() -> None:
         assert [each.stay_near for each in kept] == [False, True], line
 
 
+def test_the_next_cache_has_room_for_what_is_fetched_ahead() -> None:
+    """A line of constants and two ahead of it, a line of code and the one behind it; each may begin inside a line."""
+    kernel = coded("B------:R-:W-:-:S04 FADD R0, R0, c[0x0][0x0];\nB------:R-:W-:-:S05 EXIT;")
+    for line, ways in ((64, 3 + 6), (128, 2 + 3), (256, 1 + 2 + 1)):
+        size = CacheSize(line, 1, ways)
+        for own in (size, size._replace(ways=ways - 1)):
+            caches = LineCache(128, 1, 1, 86, next=own), LineCache(64, 1, 1, 79, ahead=2, next=own)
+            found = KernelLines(flow(kernel), KnownLapses(code=caches[0], constants=caches[1]))
+            assert found.stay_near is (own == size), (line, own)
+
+
+def test_code_may_begin_inside_a_longer_line_of_the_next_cache() -> None:
+    for ways in (2, 3):  # four lines of 128 bytes, of which the first may be the second half of one of 256
+        own = LineCache(128, 1, 1, 86, next=CacheSize(256, 1, ways))
+        assert KernelLines(flow(straight(24, alignment=128)), KnownLapses(code=own)).stay_near is (ways == 3)
+
+
+def test_an_unknown_constant_may_come_from_far_in_warm_caches_too() -> None:
+    kernel = coded("B------:R-:W-:-:S04 FADD R0, R0, c[0x3][R4+0x10];\nB------:R-:W-:-:S05 EXIT;")
+    near = KnownLapses(constants=CONSTANTS._replace(next=NEXT))
+    assert KernelLines(flow(kernel), near).stay_near
+    (missing,) = warps(kernel, machine=machine(near), warm=True).missing()
+    assert missing.blank == "constant-miss=..N"
+
+
 @pytest.mark.parametrize(
     ("line", "sets", "stays"),
     [
@@ -571,6 +596,9 @@ def test_a_kernel_of_unknown_lines_leaves_no_room() -> None:
         known(), code=CODE[86]._replace(ways=0), constants=CONSTANTS._replace(ways=0)
     )
     assert leave_room(KnownLapses(multiply=1), [None]) == KnownLapses(multiply=1)
+    near = KnownLapses(code=CODE[86]._replace(next=NEXT))
+    left = leave_room(near, [KernelLines(flow(straight(3)), near)]).code
+    assert left == CODE[86]._replace(ways=30)  # what all kernels need of the next cache is not counted
 
 
 # What must be given, and what is supposed
