@@ -20,6 +20,7 @@ from makespan.model.schedule import WHOLE_SM, Schedule, WithheldWarp
 from makespan.model.simulate import POLICIES, replay, run
 from makespan.model.simulate.runner import Runner
 from makespan.model.simulate.semantics import SmState, next_states, start_states
+from makespan.model.strings import parse_string
 from makespan.proof.bounds import least_possible
 from makespan.proof.engines.construct import convoy
 from makespan.report.result.bundle import result_bundle
@@ -320,11 +321,12 @@ def test_what_every_schedule_takes_it_takes_with_lapses_and_perhaps_not_with_que
     for _ in range(30):
         instance = drawn(random, most=4)
         assert least_possible(instance) == least_possible(instance.without_lapses) <= brute_force(instance).lower
-    queued = Machine("queued", BASIC.units, 1, queues=(UnitQueue("memory", ("L",), 2, False),))
-    instance = on(queued, (program("LC", PlaceLapses(credit=1)), 2))
-    with pytest.raises(UnsupportedError, match=r"^the least possible does not know queues before shared units$"):
-        least_possible(instance)
-    assert replay(instance, run(instance, "oldest")) == 4
+    # behind a queue the second and third L need not be served when C is issued in cycle 3
+    units = UnitClass("C", 1), UnitClass("L", 1, 3)
+    queued = Machine("queued", units, 1, queues=(UnitQueue("memory", ("L",), 2, False),))
+    instance = on(queued, (parse_string("L()L()L()C", queued), 1))
+    assert least_possible(instance) == 4
+    assert least_possible(instance.without_lapses) == replay(instance, run(instance, "oldest")) == 8
 
 
 def test_a_schedule_with_lapses_is_listed_by_number_and_is_not_written() -> None:
