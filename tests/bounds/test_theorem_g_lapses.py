@@ -141,7 +141,7 @@ def random_gpu(draw: random.Random) -> GpuInstance:
     return gpu(block, blocks, chosen, sms=sms, resident=resident, dispatch=draw.choice((0, 0, 1)))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 400))])
 def test_no_schedule_with_lapses_is_longer_than_any_way_to_count(seed: int) -> None:
     draw, longer = random.Random(seed), 0
     for _ in range(15):
