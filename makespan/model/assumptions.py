@@ -55,6 +55,7 @@ class AssumptionKind(StrEnum):
     READ_LATE = "read-late"
     READ_BEHIND = "read-behind"
     CARRIED_OVER = "carried-over"
+    LEFT_OUT = "lapses-left-out"
     FETCH = "fetch"
     WARM = "warm"
     CLASSES = "classes"
@@ -379,6 +380,15 @@ def carried_over(architecture: str) -> Assumption:
     """Return the assumption that schedulers lapse as those of another architecture do."""
     name = quote_name(architecture)
     return Assumption(AssumptionKind.CARRIED_OVER, f"lapses are those that were found on {name}", (name,))
+
+
+def lapses_left_out() -> Assumption:
+    """Return the assumption that a GPU does nothing of what keeps warps from issuing besides its ports."""
+    text = (
+        "schedulers never lapse and lines of code and constants are never late: what is known of that, if anything is,"
+        " is known of machine code on machines whose files have a table [lapses]"
+    )
+    return Assumption(AssumptionKind.LEFT_OUT, text)
 
 
 def line_caches(listed: str) -> Assumption:

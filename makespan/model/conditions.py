@@ -154,6 +154,11 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
         "SM|GPU",
     ),
     VerdictCondition(
+        (AssumptionKind.LEFT_OUT,),
+        "although lapses are left out",
+        "PTX is analysed for a GPU, or the machine file of a GPU has no table `[lapses]`",
+    ),
+    VerdictCondition(
         (AssumptionKind.QUEUES,),
         "although queues before {} are left out",
         "instructions go through queues, and there are barriers, or a whole GPU is asked about",

@@ -13,6 +13,7 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError, MissingInputsError
+from makespan.kernels import ptx
 from makespan.kernels.flow import Launch
 from makespan.kernels.gpu_question import SharedLaunch, of_kernels
 from makespan.kernels.question import KernelQuestion, launch_kernel
@@ -639,6 +640,22 @@ def test_a_verdict_says_what_is_known_and_what_is_given() -> None:
     assert said(kernel, replace(known(), carried_over="8.6")) == {KNOWN, FETCHES, "with lapses as on 8.6"}
     assert said(kernel, KnownLapses()) == set()
     assert said(straight(3), known()) == {KNOWN, "if a first fetch of code takes at most 600 cycles"}
+
+
+def test_a_verdict_about_a_gpu_says_where_lapses_are_left_out() -> None:
+    left_out, kernel = "although lapses are left out", straight(3)
+    gpu = replace(machine(known()), capabilities=(86,))
+    for chosen, is_said in (
+        (gpu, False),
+        (replace(gpu, lapses=KnownLapses()), False),
+        (replace(gpu, lapses=None), True),
+    ):
+        made = program(kernel, machine=chosen, latencies={name: GIVEN[name] for name in chosen.fetches})
+        assert (left_out in conditions(made.assumptions)) is is_said
+    assert left_out not in conditions(program(kernel).assumptions)  # the machine of the paper is no GPU
+    text = ".visible .entry k()\n{\n.reg .u32 a;\nmov.u32 a, 0;\nret;\n}\n"
+    module = ptx.parse(f".version 8.0\n.target sm_80\n.address_size 64\n{text}", "k.ptx")
+    assert left_out in conditions(ptx.program(module.kernel(), machine=gpu).assumptions)
 
 
 def test_a_program_has_the_lapses_of_its_instructions() -> None:
