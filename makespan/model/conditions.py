@@ -156,7 +156,7 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
     VerdictCondition(
         (AssumptionKind.LEFT_OUT,),
         "although lapses are left out",
-        "PTX is analysed for a GPU, or the machine file of a GPU has no table `[lapses]`",
+        "a GPU is asked about with strings or PTX, or with a machine file without a table `[lapses]`",
     ),
     VerdictCondition(
         (AssumptionKind.QUEUES,),

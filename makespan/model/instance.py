@@ -56,7 +56,8 @@ class Instance:
 
     Args:
         groups: the warps of all blocks together.
-        machine: what executes them.
+        machine: what executes them. Its queues count only where lapses of some program are known, as they do for machine
+            code; else the machine is the one without queues.
         blocks: the number of thread blocks, all alike, over which every group is spread evenly. A warp waits at a
             barrier for the unfinished warps of its block. Without barriers blocks make no difference, and any number
             becomes 1.
@@ -109,6 +110,8 @@ class Instance:
             order = (order or self._in_turn()) * self.blocks
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
         order = () if self.identical or order == self._in_turn() else order
+        if self.machine.queues and not self.knows_lapses:
+            object.__setattr__(self, "machine", replace(self.machine, queues=()))
         has_effect = self.machine.partitions > 1 and self.machine.assignment is WarpAssignment.MODULO
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "effective_order", order if has_effect else ())
@@ -292,6 +295,9 @@ class Instance:
             yield assumptions.barriers(self.blocks if start_together else None)
         if lapses:
             yield assumptions.known_lapses("SM" if start_together else "GPU")
+        # a machine that is no GPU, such as that of the paper, has no schedulers that lapse
+        if machine.capabilities and not all(group.program.lapses for group in self.groups):
+            yield assumptions.lapses_left_out()
         if self.used_queues and (self.has_barriers or not start_together):
             yield assumptions.queues_left_out([queue.name for queue in self.used_queues])
 
@@ -342,6 +348,11 @@ class Instance:
             return self
         groups = tuple(replace(group, program=group.program.lapsing(())) for group in self.groups)
         return replace(self, groups=groups, machine=replace(self.machine, queues=()))
+
+    @property
+    def knows_lapses(self) -> bool:
+        """Return whether lapses of some program are known, though there may be none."""
+        return any(group.program.lapses for group in self.groups)
 
     @property
     def used_queues(self) -> tuple[UnitQueue, ...]:

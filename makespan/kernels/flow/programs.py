@@ -245,10 +245,7 @@ class KernelWarps:
 
     def _remarks(self, visited: Set[int]) -> Iterator[Assumption]:
         numbers = [number for block in sorted(visited) for number in self.flow.numbers(block)]
-        yield from self.code.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
-        # a machine that is no GPU, such as that of the paper, has no schedulers that lapse
-        if self.code.machine.capabilities and not self.code.lapses:
-            yield assumptions.lapses_left_out()
+        return self.code.remarks(numbers, any(self.flow.has_sides(block) for block in visited))
 
     def _origin(self, behind: Sequence[int]) -> InstructionOrigin:
         first, source = self.flow.code[behind[0]], self.flow.effects[behind[0]].source
