@@ -56,8 +56,8 @@ class Instance:
 
     Args:
         groups: the warps of all blocks together.
-        machine: what executes them. Its queues count only where lapses of some program are known, as they do for machine
-            code; else the machine is the one without queues.
+        machine: what executes them. Its queues count only where lapses of some program are known, as those of machine
+            code are; else the machine becomes the one without queues.
         blocks: the number of thread blocks, all alike, over which every group is spread evenly. A warp waits at a
             barrier for the unfinished warps of its block. Without barriers blocks make no difference, and any number
             becomes 1.
