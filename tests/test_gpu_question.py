@@ -17,6 +17,7 @@ CUBIN = KernelQuestion(
     ROOT / "ptx" / "reduction.sm_86.cubin",
     launch=Launch(block=(256, 1, 1), grid=(100, 1, 1)),
     latencies=given_latencies(["global=..400+10n"]),
+    warm=True,
 )
 PTX = KernelQuestion(ROOT / "ptx" / "vecadd.ptx", launch=CUBIN.launch)
 
