@@ -8,8 +8,8 @@ from itertools import product
 from random import Random
 
 from makespan.model.instance import Instance
-from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.lapses import NO_LAPSES, CacheLine, PlaceLapses
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, UnitQueue, Use, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule, WithheldWarp
 from makespan.model.simulate.semantics import (
@@ -40,6 +40,17 @@ def lapsing(random: Random, program: Program, lines: Sequence[CacheLine], lapses
         )
 
     return program.lapsing(tuple(place() for _ in program.places))
+
+
+def never_lapsing(program: Program) -> Program:
+    """The same program, of whose lapses it is known that there are none, unless it has some."""
+    return program.lapsing(program.lapses or (NO_LAPSES,) * program.end)
+
+
+def behind(queues: tuple[UnitQueue, ...], instance: Instance) -> Instance:
+    """The same warps behind these queues, which count only where lapses are known."""
+    groups = tuple(replace(group, program=never_lapsing(group.program)) for group in instance.groups)
+    return replace(instance, groups=groups, machine=replace(instance.machine, queues=queues))
 
 
 def multiprocessor(random: Random) -> Machine:
@@ -119,7 +130,7 @@ def _running_ahead(random: Random, program: Program) -> Program:
 def charges(instance: Instance, *, theorem_e: bool, broken: str = "") -> int:
     """What lapses add to a robust bound, from the text of the theorems. `broken` leaves out a part that is needed."""
     groups = [group.program for group in instance.groups]
-    every = [program.lapsing(program.lapses or (PlaceLapses(),) * program.end) for program in groups]
+    every = list(map(never_lapsing, groups))
     credit = [program.heaviest([place.credit for place in program.lapses]) for program in every]
     fence = [program.heaviest([place.fence for place in program.lapses]) for program in every]
     misses = [program.heaviest([place.misses for place in program.lapses]) for program in every]

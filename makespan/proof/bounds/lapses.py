@@ -32,7 +32,7 @@ from typing import Self
 
 from makespan.model.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
 from makespan.model.instance import Instance, requires
-from makespan.model.lapses import PlaceLapses, longest_windows
+from makespan.model.lapses import NO_LAPSES, PlaceLapses, longest_windows
 from makespan.model.program import Program
 from makespan.model.result import LapseProof, Upper, UpperBound
 from makespan.proof.bounds.pessimistic import pessimistic
@@ -70,7 +70,7 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
     """
     asked, costs = instance.without_lapses, LapseCosts.of(instance)
     if instance.counts_queues:
-        plain = theorem_1q(replace(asked, machine=instance.machine))
+        plain = theorem_1q(_queues_alone(instance))
     else:
         evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
         plain = UpperBound(pessimistic(asked), evidence)
@@ -81,6 +81,13 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
         windows, misses = costs.windows + costs.all_windows, costs.misses + costs.all_misses
         found.append(LapseProof(paired, costs.credits, windows, misses))
     return tuple(found)
+
+
+def _queues_alone(instance: Instance) -> Instance:
+    """Return the same warps behind their queues, of whose lapses it is known that there are none."""
+    # where nothing is known of lapses, an instance has no queues
+    never = (replace(each, program=each.program.lapsing((NO_LAPSES,) * each.program.end)) for each in instance.groups)
+    return replace(instance, groups=tuple(never))
 
 
 @dataclass(frozen=True, slots=True)
