@@ -383,7 +383,7 @@ def carried_over(architecture: str) -> Assumption:
 
 
 def lapses_left_out() -> Assumption:
-    """Return the assumption that a GPU does nothing of what keeps warps from issuing besides its ports."""
+    """Return the assumption that a machine does nothing of what keeps warps from issuing besides its ports."""
     text = (
         "schedulers never lapse, lines of code and constants are never late, and no queue keeps an instruction from its"
         " ports: what is known of that, if anything is, is known of machine code on machines whose files have a table"

@@ -156,7 +156,7 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
     VerdictCondition(
         (AssumptionKind.LEFT_OUT,),
         "although lapses are left out",
-        "a GPU is asked about with strings or PTX, or with a machine file without a table `[lapses]`",
+        "a GPU, or a machine with queues, is asked about with strings or PTX, or a GPU with a file without `[lapses]`",
     ),
     VerdictCondition(
         (AssumptionKind.QUEUES,),

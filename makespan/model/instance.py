@@ -1,7 +1,7 @@
 """One question: these warps on this machine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import groupby, islice, zip_longest
@@ -45,6 +45,20 @@ class Group:
             raise InputError(f"the number of warps must be a whole number from 1, not {self.warps!r}")
         if self.warps > MAX_WARPS:
             raise InputError(f"{self.warps} warps exceed the limit of {MAX_WARPS}")
+
+
+def drop_uncounted_queues(machine: Machine, programs: Collection[Program]) -> Machine:
+    """Return the machine, without its queues if no lapses of any of these programs are known.
+
+    A machine whose queues would keep an instruction waiting has an assumption that says so.
+    """
+    if not machine.queues or any(program.lapses for program in programs):
+        return machine
+    found = replace(machine, queues=())
+    if all(program.units.isdisjoint(queue.units) for queue in machine.queues for program in programs):
+        return found
+    # a machine that is no GPU would leave them out without a word
+    return replace(found, caveats=tuple(dict.fromkeys((*machine.caveats, assumptions.lapses_left_out()))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +124,8 @@ class Instance:
             order = (order or self._in_turn()) * self.blocks
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
         order = () if self.identical or order == self._in_turn() else order
-        if self.machine.queues and not self.knows_lapses:
-            object.__setattr__(self, "machine", replace(self.machine, queues=()))
+        programs = [group.program for group in self.groups]
+        object.__setattr__(self, "machine", drop_uncounted_queues(self.machine, programs))
         has_effect = self.machine.partitions > 1 and self.machine.assignment is WarpAssignment.MODULO
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "effective_order", order if has_effect else ())
@@ -348,11 +362,6 @@ class Instance:
             return self
         groups = tuple(replace(group, program=group.program.lapsing(())) for group in self.groups)
         return replace(self, groups=groups, machine=replace(self.machine, queues=()))
-
-    @property
-    def knows_lapses(self) -> bool:
-        """Return whether lapses of some program are known, though there may be none."""
-        return any(group.program.lapses for group in self.groups)
 
     @property
     def used_queues(self) -> tuple[UnitQueue, ...]:

@@ -30,6 +30,7 @@ from makespan.kernels.sass import (
 from makespan.kernels.sass.graph import flow
 from makespan.kernels.sass.timing import timed_code
 from makespan.model.conditions import conditions
+from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import (
@@ -651,11 +652,15 @@ def test_a_verdict_about_a_gpu_says_where_lapses_are_left_out() -> None:
         (replace(gpu, lapses=None), True),
     ):
         made = program(kernel, machine=chosen, latencies={name: GIVEN[name] for name in chosen.fetches})
-        assert (left_out in conditions(made.assumptions)) is is_said
-    assert left_out not in conditions(program(kernel).assumptions)  # the machine of the paper is no GPU
+        assert (left_out in conditions(Instance.of(made, 2, chosen).assumptions)) is is_said
+    # the machine of the paper is no GPU
+    assert left_out not in conditions(Instance.of(program(kernel), 2, PAPER).assumptions)
     text = ".visible .entry k()\n{\n.reg .u32 a;\nmov.u32 a, 0;\nret;\n}\n"
     module = ptx.parse(f".version 8.0\n.target sm_80\n.address_size 64\n{text}", "k.ptx")
-    assert left_out in conditions(ptx.program(module.kernel(), machine=gpu).assumptions)
+    made = ptx.program(module.kernel(), machine=gpu)
+    assert left_out in conditions(Instance.of(made, 2, gpu).assumptions)
+    whole = GpuInstance.of([(made, 2)], 9, gpu, sms=2, resident=1)
+    assert left_out in conditions(whole.assumptions)
 
 
 def test_a_program_has_the_lapses_of_its_instructions() -> None:
