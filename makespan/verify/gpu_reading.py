@@ -109,8 +109,10 @@ def instance(value: object) -> GpuInstance:
         if "expiry" in parts:
             expiry = fields.whole(parts["expiry"], "expiry", 0, MAX_LATENCY + MAX_DRAM)
             machine = replace(machine, lapses=KnownLapses(expiry=expiry))
+        grids = tuple(_grid(grid, places, machine) for grid in written)
+        instances.check_queues(machine, [program for grid in grids for program, _ in grid.block])
         return GpuInstance(
-            tuple(_grid(grid, places, machine) for grid in written),
+            grids,
             machine,
             fields.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),

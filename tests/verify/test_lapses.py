@@ -597,6 +597,36 @@ def test_a_queue_may_have_all_classes() -> None:
     assert instances.instance(instance_data(asked)).machine.queues == queues_
 
 
+def test_a_bundle_cannot_gain_by_queues_that_do_not_count() -> None:
+    """The claim without queues is true of the warps without them, and no claim about a machine that has some."""
+    why = "the machine has queues, but no program states its lapses"
+    of_both = solve(behind(QUEUES, Instance.of("LL", 2)))
+    assert of_both.without_lapses is not None
+    plain = result_bundle(of_both.without_lapses)
+    assert "SM as it is known" not in str(verify(plain))
+    forged = result_bundle(of_both)
+    lapses_left_out(random.Random(1), forged)
+    all_dropped(random.Random(1), forged)
+    for document in plain, forged:
+        document["instance"]["machine"]["queues"] = instance_data(of_both.instance)["machine"]["queues"]
+        document["result"]["queues"] = document["instance"]["machine"]["queues"]
+        document["sha256"] = digest(document)
+        verdict = verify(document)
+        assert verdict.outcome is Outcome.REJECTED
+        assert why in verdict.reason
+    # without queues it is a bundle of the warps without them, which may not say more
+    for part in forged["instance"]["machine"], forged["result"]:
+        del part["queues"]
+    forged["sha256"] = digest(forged)
+    assert "what is said of lapses does not follow from the instance" in verify(forged).reason
+    notes = forged["result"]["assumptions"]
+    forged["result"]["assumptions"] = [note for note in notes if note["kind"] != "lapses"]
+    forged["sha256"] = digest(forged)
+    verdict = verify(forged)
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert "SM as it is known" not in str(verdict)
+
+
 @pytest.mark.parametrize(
     ("queues", "why"),
     [
