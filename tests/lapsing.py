@@ -166,7 +166,7 @@ def walk(instance: Instance, choose: Callable[[Sequence[SmState]], int]) -> Sche
     programs = tuple(instance.programs())
     starts = list(start_states(instance))
     state = starts[choose(starts)]
-    paths = [_barriers(program, program.starts, at) for program, at in zip(programs, state.places, strict=True)]
+    paths = [barriers_between(program, program.starts, at) for program, at in zip(programs, state.places, strict=True)]
     latencies: list[list[int]] = [[] for _ in programs]
     uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in programs]
     cycles, lapses, withheld = list[tuple[int, ...]](), list[tuple[int, int]](), list[WithheldWarp]()
@@ -188,14 +188,14 @@ def walk(instance: Instance, choose: Callable[[Sequence[SmState]], int]) -> Sche
             uses[warp].append(move.uses)
         for warp, program in enumerate(programs):
             begin = issued[warp].target if warp in issued else state.places[warp]
-            paths[warp] += _barriers(program, (begin,), after.places[warp])
+            paths[warp] += barriers_between(program, (begin,), after.places[warp])
         cycles.append(tuple(sorted(issued)))
         state = after
     made = Schedule.of(instance, cycles, paths, latencies, uses, state.partitions)
     return replace(made, lapses=tuple(lapses), withheld=tuple(withheld))
 
 
-def _barriers(program: Program, begins: Sequence[int], after: int) -> list[int]:
+def barriers_between(program: Program, begins: Sequence[int], after: int) -> list[int]:
     """The barriers that a warp passes on its only way from one of these places to another."""
     ways = [[at] for at in begins]
     found = []
