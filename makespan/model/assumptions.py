@@ -396,7 +396,7 @@ def line_caches(listed: str) -> Assumption:
     """Return what holds lines of code and constants, such as `of code (8 sets of 32 lines of 128 bytes)`."""
     text = (
         f"nothing else than is asked about uses the caches {listed} of each partition, whose sets follow the addresses,"
-        " and a line gives way to another one only where its set is full"
+        " and a line gives way to another one only where its set is full, and after all lines of anything else"
     )
     return instructions(text)
 

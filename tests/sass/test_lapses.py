@@ -379,7 +379,7 @@ def test_a_line_of_code_stays_if_no_set_can_overflow(alignment: int, sets: int, 
         kernel = straight(count, alignment=alignment, padded_bytes=-(-count // 8) * 128)
         got = lapses(kernel, KnownLapses(code=cache))
         for first in range(0, 128, alignment):
-            last = (first + kernel.padded_bytes - 1) // 128 + max(1, ahead)
+            last = (first + kernel.padded_bytes - 1) // 128 + 1 + ahead
             filled = Counter(line % sets for line in range(last + 1))
             for at, own in enumerate(got):
                 line = (first + 16 * at) // 128
@@ -392,13 +392,13 @@ def test_a_line_of_code_stays_if_no_set_can_overflow(alignment: int, sets: int, 
 
 
 def test_the_sizes_of_known_caches_count_lines() -> None:
-    """32 KiB of lines, less the eight that may be fetched behind the end."""
+    """32 KiB of lines, less the one behind the end and the eight that may be fetched ahead of that."""
     fits = KnownLapses(code=CODE[86])
-    assert not any(own.misses for own in lapses(straight(8 * 248, alignment=128), fits))
-    over = lapses(straight(8 * 248 + 1, alignment=128), fits)
+    assert not any(own.misses for own in lapses(straight(8 * 247, alignment=128), fits))
+    over = lapses(straight(8 * 247 + 1, alignment=128), fits)
     assert {own.misses for own in over} == {0, 600}  # only one set has a line too many
-    assert any(own.misses for own in lapses(straight(8 * 248, alignment=16), fits))
-    padded = straight(8 * 248, alignment=128, padded_bytes=248 * 128 + 128)
+    assert any(own.misses for own in lapses(straight(8 * 247, alignment=16), fits))
+    padded = straight(8 * 247, alignment=128, padded_bytes=248 * 128)
     assert any(own.misses for own in lapses(padded, fits))
 
 
@@ -536,7 +536,45 @@ def test_fetches_of_one_way_keep_each_other_waiting() -> None:
     (unknown,) = own_constants("B------:R-:W-:-:S04 FADD R0, R0, cx[UR4][0x10];", constants)
     assert unknown == PlaceLapses(4, fence=2, misses=500)
     everywhere = lapses(kernel, replace(many, code=code._replace(ways=1, sets=1)), partitions=4)
-    assert {own.fence for own in everywhere} == {2 + 9, 9}
+    assert {own.fence for own in everywhere} == {2 + 9, 9 + 3 * 9}  # three instructions behind the end are fetched, too
+
+
+@pytest.mark.parametrize(
+    ("load", "requests"),
+    [
+        ("LDC R1, c[0x0][0x300]", 1),
+        ("ULDC.64 UR4, c[0x0][0x300]", 1),
+        ("LDC R1, c[0x3][UR4+0x10]", 1),
+        ("LDC R1, c[0x3][R4+0x10]", 32),  # each lane may ask for another line
+    ],
+)
+def test_loads_of_constants_keep_lines_waiting_that_do_not_stay(load: str, requests: int) -> None:
+    """They have a cache of their own, which comes to its lines by the same way."""
+    text = "\n".join(f"B------:R-:W-:-:S04 {each};" for each in (load, "FADD R0, R0, c[0x0][0x0]"))
+    slow = CONSTANTS._replace(gap=2, ahead=1)
+    assert [own.fence for own in own_constants(text, slow)] == [0, 0]
+    assert [own.fence for own in own_constants(text, slow._replace(ways=0))] == [4 * requests, 4]
+
+
+def test_a_buffer_fetches_what_its_warp_does_not_come_to() -> None:
+    """The second line stays, and its end asks in vain for the third one, which shares a set with the first."""
+    cache = LineCache(128, 2, 1, 86, gap=1)
+    own = lapses(straight(16, alignment=128), KnownLapses(code=cache))
+    assert [each.fence for each in own] == [1] * 8 + [0] * 7 + [3]
+    jump = "B------:R-:W-:-:S05 @P0 BRA 0x80;\n"
+    early = replace(coded(f"{NOPS * 13}{jump}{NOPS}B------:R-:W-:-:S05 EXIT;"), alignment=128)
+    assert [each.fence for each in lapses(early, KnownLapses(code=cache))][-4:] == [0, 1, 0, 3]
+    kept = lapses(early, KnownLapses(code=cache._replace(ways=2)))
+    assert not any(each.fence for each in kept)
+
+
+def test_ends_in_many_lines_are_one_place() -> None:
+    """Branches to 70 ends that are all alike, each in a line of its own."""
+    ends = [16 * (72 + 8 * number) for number in range(70)]
+    text = "".join(f"B------:R-:W-:-:S05 @P0 BRA.U {end:#x};\n" for end in ends)
+    text += "B------:R-:W-:-:S05 EXIT;\n" + NOPS + f"B------:R-:W-:-:S05 EXIT;\n{NOPS * 7}" * 70
+    made = program(replace(coded(text), alignment=128), machine=machine(known()), latencies=GIVEN)
+    assert max(len(own.lines) for own in made.lapses) == 71
 
 
 # Several kernels on an SM
@@ -683,7 +721,7 @@ def test_what_else_is_supposed_of_lapses_stands_in_the_list() -> None:
     assert (
         "nothing else than is asked about uses the caches of code (8 sets of 32 lines of 128 bytes) and of constants"
         " (4 sets of 2 lines of 64 bytes) of each partition, whose sets follow the addresses, and a line gives way to"
-        " another one only where its set is full"
+        " another one only where its set is full, and after all lines of anything else"
     ) in texts
     assert constants not in texts
     assert constants in map(str, program(kernel, machine=machine(KnownLapses(multiply=1))).assumptions)

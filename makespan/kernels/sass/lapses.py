@@ -14,7 +14,7 @@ from makespan.kernels.sass.module import SassInstruction, SassKernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.lapses import CacheLine, PlaceLapses, longest_windows
-from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, RegisterReads
+from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, LineCache, RegisterReads
 
 FIXED = frozenset({"fp32", "int", "int-multiply", "predicate", "fp16", "tensor", "vote"})
 """The operations whose instructions read their operands on their way, and never from a queue.
@@ -56,19 +56,25 @@ def _crowding(lines: KernelLines) -> int:
     staying = {
         (line, cache.crowd)
         for number in range(len(lines.flow.code))
-        for _, cache, needed in lines.needed(number)
+        for cache, needed in _requests(lines, number)
         for line in needed.staying
     }
     return sum(crowd for _, crowd in staying)
 
 
+def _requests(lines: KernelLines, number: int) -> Iterator[tuple[LineCache, NeededLines]]:
+    """Yield all lines for which an instruction may send requests."""
+    yield from ((cache, needed) for _, cache, needed in lines.needed(number))
+    yield from lines.besides(number)
+
+
 def _lateness(lines: KernelLines, number: int, first: Mapping[str, int], crowding: int, *, warm: bool) -> PlaceLapses:
     """Return how late an instruction is on account of its lines, and how long its fetches may keep others waiting."""
-    fence, misses, windows = 0, 0, list[CacheLine]()
+    fence = sum(cache.crowd * (needed.late + needed.unknown) for cache, needed in _requests(lines, number))
+    misses, windows = 0, list[CacheLine]()
     for name, cache, needed in lines.needed(number):
         # where another partition came first, the line comes from the next cache
         longest = max(first.get(name, 0), cache.window)
-        fence += cache.crowd * (needed.late + needed.unknown)
         misses += (cache.window if lines.stay_near else longest) * needed.late + longest * needed.unknown
         if not warm:
             once = needed.staying | (needed.leaving if lines.stay_near else frozenset())
