@@ -156,6 +156,25 @@ class LapsingRun:
     withheld: set[tuple[int, int]] = field(default_factory=set)
     makespan: int = 0
 
+    def phase_of(self, step: LapseStep) -> int:
+        """The number of barriers that its warp has passed before an instruction."""
+        return sum(barrier.passed <= step.cycle for barrier in self.barriers[step.warp])
+
+    def end_of_phase(self, warp: int, phase: int) -> int:
+        """The cycle in which a warp comes to the barrier that ends a phase, or has finished."""
+        barriers = self.barriers[warp]
+        return barriers[phase].came if phase < len(barriers) else self.ends[warp]
+
+    def chain(self) -> list[int]:
+        """By phase the warp that keeps all others of its block waiting, the one that finishes last in the end."""
+        blocks = self.instance.block_of_warp() if self.instance.has_barriers else (0,) * len(self.parts)
+        z = max(range(len(self.parts)), key=lambda warp: self.ends[warp])
+        crew, found = [warp for warp, block in enumerate(blocks) if block == blocks[z]], list[int]()
+        for phase in range(len(self.barriers[z])):
+            there = [warp for warp in crew if len(self.barriers[warp]) >= phase]
+            found.append(max(there, key=lambda warp: self.end_of_phase(warp, phase)))
+        return [*found, z]
+
 
 def random_run(random: Random, instance: Instance) -> LapsingRun:
     """A random walk through the definition. Some keep one warp out where they can, some lapse as soon as they can."""
@@ -287,16 +306,9 @@ class LapseLedger:
         program = self.programs[warp]
         return program.lapses[place] if program.lapses else NO_LAPSES
 
-    def _phase_of(self, step: LapseStep) -> int:
-        return sum(barrier.passed <= step.cycle for barrier in self.run.barriers[step.warp])
-
-    def _end_of_phase(self, warp: int, phase: int) -> int:
-        barriers = self.run.barriers[warp]
-        return barriers[phase].came if phase < len(barriers) else self.run.ends[warp]
-
     def _visited(self, warp: int, phase: int) -> list[int]:
         """The places of a warp in a phase, the barrier that ends it included."""
-        places = [step.place for step in self.run.steps[warp] if self._phase_of(step) == phase]
+        places = [step.place for step in self.run.steps[warp] if self.run.phase_of(step) == phase]
         return places + [barrier.place for barrier in self.run.barriers[warp][phase : phase + 1]]
 
     def inequalities(self) -> Iterator[tuple[str, Fraction | int]]:
@@ -305,23 +317,16 @@ class LapseLedger:
             for z in range(self.instance.warps):
                 yield from self._of_chain([z])
             return
-        z = max(range(self.instance.warps), key=lambda warp: self.run.ends[warp])
-        chain = list[int]()
-        for phase in range(len(self.run.barriers[z]) + 1):
-            is_last = phase == len(self.run.barriers[z])
-            crew = [w for w in range(len(self.parts)) if self.blocks[w] == self.blocks[z]]
-            there = [w for w in crew if len(self.run.barriers[w]) >= phase]
-            chain.append(z if is_last else max(there, key=lambda w: self._end_of_phase(w, phase)))
-        yield from self._of_chain(chain)
+        yield from self._of_chain(self.run.chain())
 
     def _of_chain(self, chain: list[int]) -> Iterator[tuple[str, Fraction | int]]:
         self.spent, begin, room = Counter[str](), 0, Fraction(0)
         crew = [warp for warp in range(len(self.parts)) if self.blocks[warp] == self.blocks[chain[0]]]
         others = [step for w in range(len(self.parts)) if w not in crew for step in self.run.steps[w]]
         for phase, y in enumerate(chain):
-            end, passed = self._end_of_phase(y, phase), [self.run.barriers[w][phase : phase + 1] for w in crew]
+            end, passed = self.run.end_of_phase(y, phase), [self.run.barriers[w][phase : phase + 1] for w in crew]
             assert {barrier.passed for barriers in passed for barrier in barriers} <= {end}
-            issued = [step for w in crew for step in self.run.steps[w] if self._phase_of(step) == phase]
+            issued = [step for w in crew for step in self.run.steps[w] if self.run.phase_of(step) == phase]
             total = sum((self._total(y, step) for step in issued), Fraction(0))
             before = self.spent["full"]
             yield from self._of_phase(y, phase, begin, [*issued, *others])
@@ -384,7 +389,7 @@ class LapseLedger:
 
     def _own_times(self, y: int, phase: int, begin: int) -> PhaseLedger:
         """What y waits for in a phase, by the equations as they stand."""
-        steps = [step for step in self.run.steps[y] if self._phase_of(step) == phase]
+        steps = [step for step in self.run.steps[y] if self.run.phase_of(step) == phase]
         names, due = [self._unit(step) for step in steps], self._pending(y, phase)
         times = [self._timing(y, step.place) for step in steps]
         issued = [step.cycle for step in steps]
@@ -393,7 +398,7 @@ class LapseLedger:
             times.append(self._timing(y, closing[0].place))
         else:
             times.append(InstructionTiming(0, (0, 0), (), tuple({*due, *(t for one in times for t in one.sets)})))
-        issued.append(self._end_of_phase(y, phase))
+        issued.append(self.run.end_of_phase(y, phase))
         names.append("")
         ledger = PhaseLedger([], [], issued, names)
         for j, name in enumerate(names):
@@ -432,7 +437,7 @@ class LapseLedger:
         longest = 0
         for warp, steps in enumerate(self.run.steps):
             if self.blocks[warp] == self.blocks[y] and self.without != "occupied":
-                for step in (step for step in steps if self._phase_of(step) < phase):
+                for step in (step for step in steps if self.run.phase_of(step) < phase):
                     stall = self._timing(warp, step.place).stall if self.programs[warp].timings else 1
                     held = (need for need in self.pools.needs[self._unit(step)] if {*need.pools} & {*gate})
                     longest = max([longest, *(need.most - stall for need in held)])

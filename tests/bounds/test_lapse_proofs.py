@@ -9,15 +9,21 @@ from random import Random
 
 import pytest
 
+from benchmarks import closed_form
 from makespan.host.errors import InvalidScheduleError
+from makespan.model.gpu import Grid
 from makespan.model.instance import Instance
+from makespan.model.lapses import CacheLine
 from makespan.model.machine import UnitQueue
 from makespan.model.program import Program
 from makespan.model.simulate.replay import replay
 from tests import lapsing
+from tests.bounds.gpu_ledger import GpuLedger
 from tests.bounds.lapse_cutting import CutSchedule
-from tests.bounds.lapse_ledger import LapseLedger, random_run
+from tests.bounds.lapse_ledger import LapseLedger, LapsingRun, random_run
+from tests.bounds.ledger import Issue, Ledger, masses
 from tests.bounds.queue_ledger import QueueLedger, random_queued_run
+from tests.bounds.test_theorem_g_lapses import proofs, random_gpu
 
 
 def plain(random: Random) -> Instance:
@@ -75,7 +81,7 @@ BROKEN = {
 """What is left out of each proof on purpose, one after the other."""
 
 MOST_TRIES = 5000
-"""Schedules that are looked at for one that notices; the rarest of `BROKEN` needs some 500."""
+"""Schedules that are looked at for one that notices; the rarest needs more than 1,000."""
 
 
 def inequalities(kind: str, random: Random, without: str = "") -> Iterator[tuple[str, Fraction | int]]:
@@ -172,3 +178,134 @@ def test_replay_notices_what_keeps_its_length(without: str) -> None:
     with pytest.raises(InvalidScheduleError):  # noqa: PT012 - the schedules before are accepted
         for left in (left for _ in range(MOST_TRIES) for left in cut(random, without)):
             replay(*left.cut())
+
+
+# --- theorem E ----------------------------------------------------------------------------------------------------
+
+PAIRS = {
+    "intervals": closed_form.Kind(interval=5, latency=4, ranges=True, warps=4, letters=8),
+    "capacities": closed_form.Kind(ports=3, latency=4, ranges=True, warps=5, letters=6),
+    "barriers": closed_form.Kind(ports=2, interval=4, latency=3, ranges=True, warps=4, letters=8, barriers=True),
+}
+"""The strings of theorem E."""
+
+
+def with_lines(random: Random, kind: closed_form.Kind) -> Instance:
+    """Strings whose lines are late; their schedulers lapse if intervals are of one cycle, which cannot get shorter."""
+    instance = closed_form.instance(random, kind)
+    lines = [CacheLine(f"line {n}", random.randint(1, 3)) for n in range(random.choice((0, 1, 2)))]
+    kinds = random.choice(("l", "lm", "m"))
+    if all(unit.interval == 1 for unit in instance.machine.units):
+        kinds += random.choice(("", "c", "cf"))
+    groups = [replace(g, program=lapsing.lapsing(random, g.program, lines, kinds)) for g in instance.groups]
+    return replace(instance, groups=tuple(groups))
+
+
+def pairs_of(run: LapsingRun, random: Random, without: str) -> Ledger:
+    """The proof of theorem E on what is left of a schedule without its lapses."""
+    instance, programs = run.instance, tuple(run.instance.programs())
+
+    def at(cycle: int) -> int:
+        return cycle - sum(lapse < cycle for lapse in run.lapses)
+
+    segments = [[[] for _ in range(len(passed) + 1)] for passed in run.barriers]  # type: list[list[list[Issue]]]
+    for step in (step for steps in run.steps for step in steps):
+        end = at(step.cycle + step.latency)
+        unit = programs[step.warp].places[step.place].unit
+        segments[step.warp][run.phase_of(step)].append(Issue(unit, at(step.cycle), end - at(step.cycle)))
+    chain, begin, kept = run.chain(), 0, set[int]()
+    mine, others = list[Issue](), list[list[Issue]]()
+    for phase, y in enumerate(chain):
+        end = run.end_of_phase(y, phase)
+        kept |= {at(t) for t in range(begin, end) if (t, y) in run.withheld and t not in run.lapses}
+        mine, begin = [*mine, *segments[y][phase]], end
+    for warp, own in enumerate(segments):
+        others += [one for phase, one in enumerate(own) if one and (phase >= len(chain) or chain[phase] != warp)]
+    late = frozenset(at(cycle) for cycle, _ in run.withheld if cycle not in run.lapses)
+    known = [unit.name for unit in instance.machine.units if unit.capacity == 1 or unit.interval == 1]
+    counted = frozenset(known if random.random() < 0.6 else random.sample(known, random.randint(0, len(known))))
+    mass = masses(instance.machine, counted)
+    caps = {name: random.choice((own, max(mass.values()), own + 1)) for name, own in mass.items()}
+    crew = instance.warps - 1
+    return Ledger(instance.machine, counted, mine, others, caps, crew, without, late, frozenset(kept))
+
+
+def inequalities_of_pairs(kind: str, random: Random, without: str = "") -> Iterator[tuple[str, int]]:
+    """Yield the inequalities of theorem E in a random schedule by name, and by kind how many cycles are disturbed."""
+    instance = with_lines(random, PAIRS[kind])
+    if all(group.program.is_chain and group.program.has_lapses for group in instance.groups):
+        run = random_run(random, instance)
+        yield from (("schedules", 1), ("withheld", len(run.withheld)), ("lapses", len(run.lapses)))
+        yield from pairs_of(run, random, without).inequalities()
+
+
+def check_pairs(kind: str, random: Random, count: int) -> Counter[str]:
+    """Check so many schedules, and count inequalities, those that hold with equality, and disturbed cycles."""
+    found = Counter[str]()
+    while found["schedules"] < count:
+        for name, left in inequalities_of_pairs(kind, random):
+            assert left >= 0, (kind, name, left)
+            found[name] += left if name in {"withheld", "lapses"} else 1
+            found[f"{name} tight"] += left == 0
+    return found
+
+
+@pytest.mark.parametrize("kind", PAIRS)
+def test_a_late_line_costs_pairs_a_cycle_at_most(kind: str) -> None:
+    found = check_pairs(kind, Random(11), COUNT // 2)
+    assert min(found["withheld"], found["lapses"], found["I tight"]) > COUNT / 10
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", PAIRS)
+def test_late_lines_cost_pairs_a_cycle_each_at_most(kind: str) -> None:
+    print(f"\n{kind}: {dict(check_pairs(kind, Random(12), SOAK))}")
+
+
+@pytest.mark.parametrize("without", ["late", "price", "latency"])
+def test_the_inequalities_of_pairs_notice_what_is_left_out(without: str) -> None:
+    random = Random(13)
+    assert any(left < 0 for _ in range(MOST_TRIES) for _, left in inequalities_of_pairs("intervals", random, without))
+
+
+# --- theorem G ----------------------------------------------------------------------------------------------------
+
+
+def ledger_of_gpu(random: Random, without: str = "") -> GpuLedger:
+    """The proof of theorem G on a random run of a GPU with more blocks than fit at once."""
+    of = random_gpu(random)
+    grid = Grid(of.grid.block, of.blocks + random.randint(0, 5))
+    return GpuLedger(replace(of, grids=(grid,)), random, without)
+
+
+def check_gpus(random: Random, count: int) -> Counter[str]:
+    """Check so many runs, and count inequalities, those that hold with equality, and hits."""
+    found = Counter[str]()
+    for _ in range(count):
+        ledger = ledger_of_gpu(random)
+        for name, left in ledger.inequalities():
+            assert left >= 0, (name, left, ledger.gpu)
+            found[name] += 1
+            found[f"{name} tight"] += left == 0
+        found += ledger.kinds
+        for proof in proofs(ledger.gpu):
+            assert ledger.run.last <= proof.dispatched + proof.windows
+            assert ledger.run.makespan <= proof.upper
+    return found
+
+
+def test_the_links_of_a_gpu_are_as_long_as_theorem_g_says() -> None:
+    found = check_gpus(Random(14), COUNT)
+    assert min(found[name] for name in ("full", "lapse", "withheld", "link tight", "partition tight")) > COUNT
+    assert min(found[f"{name} tight"] for name in ("ports", "lapses", "charge")) > COUNT / 10
+
+
+@pytest.mark.soak
+def test_the_links_of_many_gpus_are_as_long_as_theorem_g_says() -> None:
+    print(f"\n{dict(check_gpus(Random(15), SOAK))}")
+
+
+@pytest.mark.parametrize("without", ["lapse", "withheld", "R", "K", "own credit", "own"])
+def test_the_links_notice_what_is_left_out(without: str) -> None:
+    random = Random(16)
+    assert any(left < 0 for _ in range(MOST_TRIES) for _, left in ledger_of_gpu(random, without).inequalities())
