@@ -568,6 +568,16 @@ def test_a_buffer_fetches_what_its_warp_does_not_come_to() -> None:
     assert not any(each.fence for each in kept)
 
 
+def test_a_line_behind_the_end_may_be_missing_in_warm_caches() -> None:
+    """Both constants take the place of each other, and wait for what is fetched behind the end, once a partition."""
+    text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in (0x0, 0x40))
+    code, constants = CODE[86]._replace(gap=1, next=NEXT), LineCache(64, 1, 1, 79, next=NEXT)
+    for count, behind in ((5, ()), (6, (CacheLine("listed first fetches", 4 * 9),))):
+        kernel = replace(coded(f"{text}\n{NOPS * (count - 3)}B------:R-:W-:-:S05 EXIT;"), alignment=128)
+        own, *_ = lapses(kernel, KnownLapses(code=code, constants=constants), warm=True, partitions=4)
+        assert (own.misses, own.lines) == (79, behind), count
+
+
 def test_ends_in_many_lines_are_one_place() -> None:
     """Branches to 70 ends that are all alike, each in a line of its own."""
     ends = [16 * (72 + 8 * number) for number in range(70)]

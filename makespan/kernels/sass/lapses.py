@@ -40,7 +40,7 @@ def code_lapses(
         partitions: the number of partitions of the SM, each with caches of its own.
         warm: whether all lines that stay in some cache are there from the start.
     """
-    crowding = 0 if warm else partitions * _crowding(lines)
+    crowding = partitions * _crowding(lines, warm=warm)
     missed = _first_uses(lines, warm=warm)
     found = []
     for number, operation in enumerate(operations):
@@ -51,14 +51,15 @@ def code_lapses(
     return tuple(found)
 
 
-def _crowding(lines: KernelLines) -> int:
-    """Return for how many cycles a partition's first fetches of lines that stay may keep other fetches waiting."""
-    staying = {
-        (line, cache.crowd)
-        for number in range(len(lines.flow.code))
-        for cache, needed in _requests(lines, number)
-        for line in needed.staying
-    }
+def _crowding(lines: KernelLines, *, warm: bool) -> int:
+    """Return for how many cycles a partition's first fetches of lines that stay may keep other fetches waiting.
+
+    In warm caches there are all lines that instructions need, but perhaps not those that are fetched in vain.
+    """
+    numbers = range(len(lines.flow.code))
+    staying = {(line, cache.crowd) for at in numbers for cache, own in _requests(lines, at) for line in own.staying}
+    if warm:
+        staying -= {(line, cache.crowd) for at in numbers for _, cache, own in lines.needed(at) for line in own.staying}
     return sum(crowd for _, crowd in staying)
 
 
