@@ -16,7 +16,9 @@ from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine
 from makespan.model.machine import UnitQueue
 from makespan.model.program import Program
+from makespan.model.schedule import WHOLE_SM
 from makespan.model.simulate.replay import replay
+from makespan.proof.bounds import theorem_e
 from tests import lapsing
 from tests.bounds.gpu_ledger import GpuLedger
 from tests.bounds.lapse_cutting import CutSchedule
@@ -61,7 +63,7 @@ def only(instance: Instance, *kinds: str) -> Instance:
     return replace(instance, groups=groups)
 
 
-COUNT, SOAK = 250, 30_000
+COUNT, SOAK = 200, 30_000
 """Schedules of each kind in `make test`, and in `make soak`."""
 
 KINDS: dict[str, Callable[[Random], Instance]] = {
@@ -266,6 +268,60 @@ def test_late_lines_cost_pairs_a_cycle_each_at_most(kind: str) -> None:
 def test_the_inequalities_of_pairs_notice_what_is_left_out(without: str) -> None:
     random = Random(13)
     assert any(left < 0 for _ in range(MOST_TRIES) for _, left in inequalities_of_pairs("intervals", random, without))
+
+
+def with_all_lapses(random: Random) -> Instance:
+    """Strings whose classes may be held for several cycles, or warps that run ahead on one partition or several."""
+    if random.random() < 0.5:
+        return KINDS[random.choice(("1'", "1S", "1S with barriers"))](random)
+    instance = closed_form.instance(random, PAIRS[random.choice(list(PAIRS))])
+    lines = [CacheLine(f"line {n}", random.randint(1, 3)) for n in range(random.choice((0, 1, 2)))]
+    kinds = random.choice(("c", "cl", "cf", "cm", "lm", "cflm"))
+    groups = [replace(g, program=lapsing.lapsing(random, g.program, lines, kinds)) for g in instance.groups]
+    return replace(instance, groups=tuple(groups))
+
+
+def room_of_pairs(random: Random, without: str = "") -> int | None:
+    """The cycles by which a random schedule is shorter than theorem E and its lapses and disturbed cycles say.
+
+    None if the theorem does not apply.
+    """
+    instance = with_all_lapses(random)
+    plain = theorem_e(instance.without_lapses.relaxed)
+    if plain is None or not any(program.has_lapses for program in instance.programs()):
+        return None
+    run = random_run(random, instance)
+    chain, begin = run.chain(), 0
+    part, kept = run.parts[chain[-1]], 0
+    lapses = {cycle for cycle, parts in run.lapses.items() if {part, WHOLE_SM} & set(parts)}
+    for phase, y in enumerate(chain):
+        end = run.end_of_phase(y, phase)
+        kept, begin = kept + sum((t, y) in run.withheld and t not in lapses for t in range(begin, end)), end
+    late = {cycle for cycle, warp in run.withheld if run.parts[warp] == part and cycle not in lapses}
+    parts = {"lapses": len(lapses), "kept": kept, "late": len(late)}
+    return plain.upper + sum(cycles for name, cycles in parts.items() if name != without) - run.makespan
+
+
+def check_room(random: Random, count: int) -> Counter[str]:
+    """Check so many schedules, and count those that are as long as can be."""
+    found = Counter[str]()
+    while found["schedules"] < count:
+        if (room := room_of_pairs(random)) is not None:
+            assert room >= 0
+            found["schedules"] += 1
+            found["tight"] += not room
+    return found
+
+
+def test_theorem_e_counts_lapses_once_and_late_warps() -> None:
+    assert check_room(Random(17), COUNT)["tight"] > COUNT / 25
+    random = Random(18)
+    assert any((room_of_pairs(random, "lapses") or 0) < 0 for _ in range(MOST_TRIES))
+
+
+@pytest.mark.soak
+def test_theorem_e_counts_lapses_once_and_late_warps_in_many_schedules() -> None:
+    print(f"\n{check_room(Random(19), SOAK)}")
 
 
 # --- theorem G ----------------------------------------------------------------------------------------------------
