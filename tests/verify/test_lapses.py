@@ -340,8 +340,8 @@ def test_what_is_added_by_theorem_1s() -> None:
     assert lapses.additions(warps, Upper.THEOREM_1S) == (6 + 15, 20, 4)
     numbered = replace(warps, machine=replace(TWO, assignment=WarpAssignment.MODULO))
     assert lapses.additions(numbered, Upper.THEOREM_1S) == (2 + 2 + 1 + 15, 20, 4)
-    # theorem E counts besides them all lines, and the misses of the warps of a partition
-    assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 15, 20 + 29, 4 + 8)
+    # theorem E counts besides them fences again, all lines, and the misses of the warps of a partition
+    assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 2 * 15, 20 + 29, 4 + 8)
     assert lapses.additions(Instance.of(other, 4, TWO), Upper.THEOREM_1S) == (2, 20, 0)
     assert lapses.additions(Instance.of(lapsing_string("C", line("a", 0)), 4, TWO), Upper.THEOREM_1S) == (0, 0, 0)
 
