@@ -36,7 +36,7 @@ from makespan.report.jupyter import gantt
 FOLDER = Path("../ptx")
 GLOBAL = given_latencies(["global=..600"])
 WARP = Launch(block=(32, 1, 1))
-asked = replace(read_kernel(FOLDER / "polynomial.sm_86.cubin", WARP), blocks_per_sm=1, latencies=GLOBAL)
+asked = replace(read_kernel(FOLDER / "polynomial.sm_86.cubin", WARP), blocks_per_sm=1, warm=True, latencies=GLOBAL)
 kernel = asked.module().kernel("polynomial")
 loads = [each for each in kernel.code if each.name == "LDG"]
 needs = next(each for each in kernel.code if loads[0].control.write_counter in each.control.awaited)
@@ -48,12 +48,17 @@ for each in (*loads, needs):
 # %% [markdown]
 # ## Its worst case
 #
-# One warp takes at most 955 cycles if an access to global memory takes at most 600, and a schedule takes so long.
+# How long can one warp take, if an access to global memory takes at most 600 cycles? On a scheduler that never idles
+# while the warp could go, exactly 955. Real ones do idle: while registers of one bank are read, behind multiply-adds,
+# for constants and in queues. All that is known of it is in the upper end, and `without_lapses` is the result without.
+# `warm=True` says that code and constants are in their caches, because the same kernel has just run.
 
 # %%
 result = solve(asked.instance())
-assert result.status is Status.EXACT
-assert replay(result.instance, result.witness) == result.bounds.upper == 955
+plain = result.without_lapses
+assert (result.status, plain.status) == (Status.BOUNDED, Status.EXACT)
+assert replay(result.instance, result.witness) == result.bounds.lower == plain.bounds.upper == 955
+assert result.bounds.upper == 1324
 result
 
 # %%
@@ -68,7 +73,7 @@ gantt(result)
 # %%
 written = replace(read_kernel(FOLDER / "polynomial.ptx", WARP), latencies=GLOBAL)
 as_ptx = solve(written.instance(find_machine("ampere-ga10x").machine), limits=Limits(1))
-assert as_ptx.bounds.lower > 7 * 600 > 4 * result.bounds.upper
+assert as_ptx.bounds.lower > 7 * 600 > 3 * result.bounds.upper
 as_ptx
 
 # %% [markdown]
@@ -84,7 +89,8 @@ for assumption in result.assumptions:
 # ## Now change something
 #
 # How much of the worst case is memory? Try 100, 300 and 1200 cycles for a load. Is the worst case a straight line? Then
-# two warps, `Launch(block=(64, 1, 1))`: they are on two partitions, and what do they still share?
+# two warps, `Launch(block=(64, 1, 1))`: they are on two partitions, and what do they still share? And what does a first
+# launch cost: `warm=False`, with `fetch=..600` and `constant-miss=..600` among the latencies?
 
 # %%
 LOAD = "global=..300"

@@ -13,10 +13,10 @@ from makespan.model.gpu import GpuInstance
 from makespan.model.lapses import PlaceLapses
 from makespan.model.program import BARRIER, Program
 
-_SM = -1  # in the place of a partition: the whole SM
+WHOLE_SM = -1  # in the place of a partition: the whole SM
 
 
-class _Warp(NamedTuple):
+class OracleWarp(NamedTuple):
     """A warp; once it has finished, its place is the end and it waits no more."""
 
     place: int
@@ -28,10 +28,10 @@ class _Warp(NamedTuple):
     withheld: bool = False  # in this cycle
 
 
-class _Sm(NamedTuple):
+class OracleSm(NamedTuple):
     """An SM: the warps of each slot, ports that are held, credit of finished warps, and windows that have begun."""
 
-    slots: tuple[tuple[_Warp, ...], ...]  # () for an empty slot
+    slots: tuple[tuple[OracleWarp, ...], ...]  # () for an empty slot
     held: tuple[tuple[str, int, int], ...] = ()  # class, partition, cycles that are left
     late: tuple[tuple[int, int], ...] = ()  # partition of a lapse, cycles that are left
     windows: tuple[tuple[int, str, int], ...] = ()  # partition, line, cycles that are left
@@ -61,18 +61,18 @@ class LapsingGpu:
             state
             for spread in spreads
             if sum(spread) == placed
-            for state in self._dispatch([_Sm(((),) * count) for count in spread], gpu.blocks)
+            for state in self._dispatch([OracleSm(((),) * count) for count in spread], gpu.blocks)
         }
         while states:
             cycles += 1
-            after: set[tuple[tuple[_Sm, ...], int]] = set()
+            after: set[tuple[tuple[OracleSm, ...], int]] = set()
             for sms, left in states:
                 for chosen in product(*(set(self._cycle(sm)) for sm in sms)):
                     after |= set(self._dispatch(list(chosen), left))
             states = {state for state in after if any(any(sm.slots) for sm in state[0])}
         return cycles
 
-    def _dispatch(self, sms: list[_Sm], left: int) -> Iterator[tuple[tuple[_Sm, ...], int]]:
+    def _dispatch(self, sms: list[OracleSm], left: int) -> Iterator[tuple[tuple[OracleSm, ...], int]]:
         empty = [(number, slot) for number, sm in enumerate(sms) for slot, warps in enumerate(sm.slots) if not warps]
         coming = min(left, len(empty))
         for chosen in combinations(empty, coming):
@@ -80,11 +80,11 @@ class LapsingGpu:
                 begun = [list(sm.slots) for sm in sms]
                 for (number, slot), delay in zip(chosen, delays, strict=True):
                     warps = enumerate(self.programs)
-                    begun[number][slot] = tuple(self._at(number, _Warp(0, delay)) for number, _ in warps)
+                    begun[number][slot] = tuple(self._at(number, OracleWarp(0, delay)) for number, _ in warps)
                 filled = (sm._replace(slots=tuple(slots)) for sm, slots in zip(sms, begun, strict=True))
                 yield tuple(sorted(filled)), left - coming
 
-    def _at(self, warp: int, state: _Warp) -> _Warp:
+    def _at(self, warp: int, state: OracleWarp) -> OracleWarp:
         """Return the warp with what the place to which it has come gives."""
         program = self.programs[warp]
         if state.place == program.end:
@@ -99,7 +99,7 @@ class LapsingGpu:
     def _partition(self, slot: int, warp: int) -> int:
         return (slot * len(self.programs) + warp) % self.gpu.machine.partitions
 
-    def _warps(self, sm: _Sm) -> Iterator[tuple[int, int, _Warp, str]]:
+    def _warps(self, sm: OracleSm) -> Iterator[tuple[int, int, OracleWarp, str]]:
         """Yield slot, number, warp and the class of its next instruction of each warp that stands before one."""
         for slot, warps in enumerate(sm.slots):
             for number, warp in enumerate(warps):
@@ -107,22 +107,22 @@ class LapsingGpu:
                 if warp.place < program.end and not warp.wait:
                     yield slot, number, warp, program.places[warp.place].unit
 
-    def _set(self, sm: _Sm, slot: int, number: int, warp: _Warp) -> _Sm:
+    def _set(self, sm: OracleSm, slot: int, number: int, warp: OracleWarp) -> OracleSm:
         warps = list(sm.slots[slot])
         warps[number] = warp
         return sm._replace(slots=(*sm.slots[:slot], tuple(warps), *sm.slots[slot + 1 :]))
 
-    def _cycle(self, sm: _Sm) -> Iterator[_Sm]:
+    def _cycle(self, sm: OracleSm) -> Iterator[OracleSm]:
         if not any(sm.slots):
             yield self._pass(sm)
             return
         for ready in self._arrive(sm):
-            yield from (self._pass(after) for after in self._lapse(ready, _SM))
+            yield from (self._pass(after) for after in self._lapse(ready, WHOLE_SM))
             for after, lapsing in self._partitions_lapse(ready):
                 for kept in self._withhold(after, lapsing):
                     yield from map(self._pass, self._issue(kept, lapsing))
 
-    def _arrive(self, sm: _Sm) -> Iterator[_Sm]:
+    def _arrive(self, sm: OracleSm) -> Iterator[OracleSm]:
         """Yield every state after warps have come to barriers, or are withheld, and barriers have opened."""
         for slot, warps in enumerate(sm.slots):
             unfinished = [n for n, warp in enumerate(warps) if warp.wait or warp.place < self.programs[n].end]
@@ -140,7 +140,7 @@ class LapsingGpu:
                 return
         yield sm
 
-    def _withheld(self, sm: _Sm, slot: int, number: int) -> Iterator[_Sm]:
+    def _withheld(self, sm: OracleSm, slot: int, number: int) -> Iterator[OracleSm]:
         """Yield every state in which a warp is withheld in this cycle."""
         warp, part = sm.slots[slot][number], self._partition(slot, number)
         if warp.miss:
@@ -152,7 +152,7 @@ class LapsingGpu:
                 windows = {(part, line.name): line.window} | begun
                 yield kept._replace(windows=tuple(sorted((*key, left) for key, left in windows.items())))
 
-    def _lapse(self, sm: _Sm, part: int) -> Iterator[_Sm]:
+    def _lapse(self, sm: OracleSm, part: int) -> Iterator[OracleSm]:
         """Yield every state after a credit of a partition, or of the whole SM, has been spent."""
         for own, left in dict.fromkeys(sm.late):
             if own == part:
@@ -161,25 +161,25 @@ class LapsingGpu:
                 yield sm._replace(late=tuple(rest))
         for slot, warps in enumerate(sm.slots):
             for number, warp in enumerate(warps):
-                if part == _SM and warp.fence:
+                if part == WHOLE_SM and warp.fence:
                     yield self._set(sm, slot, number, warp._replace(fence=warp.fence - 1))
                 elif part == self._partition(slot, number) and warp.credit:
                     yield self._set(sm, slot, number, warp._replace(credit=warp.credit - 1))
 
-    def _partitions_lapse(self, sm: _Sm) -> Iterator[tuple[_Sm, frozenset[int]]]:
+    def _partitions_lapse(self, sm: OracleSm) -> Iterator[tuple[OracleSm, frozenset[int]]]:
         found = {(sm, frozenset[int]())}
         for part in range(self.gpu.machine.partitions):
             found |= {(after, lapsing | {part}) for one, lapsing in found for after in self._lapse(one, part)}
         yield from found
 
-    def _withhold(self, sm: _Sm, lapsing: frozenset[int]) -> Iterator[_Sm]:
+    def _withhold(self, sm: OracleSm, lapsing: frozenset[int]) -> Iterator[OracleSm]:
         found = {sm}
         for slot, number, warp, unit in self._warps(sm):
             if unit != BARRIER and not warp.withheld and self._partition(slot, number) not in lapsing:
                 found |= {kept for one in found for kept in self._withheld(one, slot, number)}
         yield from found
 
-    def _issue(self, sm: _Sm, lapsing: frozenset[int]) -> Iterator[_Sm]:
+    def _issue(self, sm: OracleSm, lapsing: frozenset[int]) -> Iterator[OracleSm]:
         machine = self.gpu.machine
         ready = [
             (slot, number, unit, self._partition(slot, number))
@@ -210,21 +210,21 @@ class LapsingGpu:
                     after = self._set(after, slot, number, gone)._replace(held=(*after.held, held))
                 yield after
 
-    def _pass(self, sm: _Sm) -> _Sm:
+    def _pass(self, sm: OracleSm) -> OracleSm:
         """Return the state one cycle later, in which warps may have finished and blocks have ended."""
         late = [(part, left - 1) for part, left in sm.late if left > 1]
-        slots = list[tuple[_Warp, ...]]()
+        slots = list[tuple[OracleWarp, ...]]()
         for slot, warps in enumerate(sm.slots):
-            passed = list[_Warp]()
+            passed = list[OracleWarp]()
             for number, before in enumerate(warps):
                 warp = before._replace(wait=max(0, before.wait - 1), withheld=False)
                 if warp.place == self.programs[number].end and not warp.wait:
-                    kinds = (self._partition(slot, number), warp.credit), (_SM, warp.fence)
+                    kinds = (self._partition(slot, number), warp.credit), (WHOLE_SM, warp.fence)
                     late += [(part, self.expiry) for part, count in kinds for _ in range(count) if self.expiry]
-                    warp = _Warp(warp.place)
+                    warp = OracleWarp(warp.place)
                 passed.append(warp)
-            has_ended = all(warp == _Warp(self.programs[number].end) for number, warp in enumerate(passed))
+            has_ended = all(warp == OracleWarp(self.programs[number].end) for number, warp in enumerate(passed))
             slots.append(() if has_ended else tuple(passed))
         held = sorted((unit, part, left - 1) for unit, part, left in sm.held if left > 1)
         windows = tuple((part, line, max(0, left - 1)) for part, line, left in sm.windows)
-        return _Sm(tuple(slots), tuple(held), tuple(sorted(late)), windows)
+        return OracleSm(tuple(slots), tuple(held), tuple(sorted(late)), windows)

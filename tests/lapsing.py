@@ -8,8 +8,8 @@ from itertools import product
 from random import Random
 
 from makespan.model.instance import Instance
-from makespan.model.lapses import CacheLine, PlaceLapses
-from makespan.model.machine import Latency, Machine, PortResource, UnitClass, Use, WarpAssignment
+from makespan.model.lapses import NO_LAPSES, CacheLine, PlaceLapses
+from makespan.model.machine import Latency, Machine, PortResource, UnitClass, UnitQueue, Use, WarpAssignment
 from makespan.model.program import BARRIER, InstructionTiming, Program, ProgramPlace
 from makespan.model.schedule import Schedule, WithheldWarp
 from makespan.model.simulate.semantics import (
@@ -40,6 +40,17 @@ def lapsing(random: Random, program: Program, lines: Sequence[CacheLine], lapses
         )
 
     return program.lapsing(tuple(place() for _ in program.places))
+
+
+def never_lapsing(program: Program) -> Program:
+    """The same program, of whose lapses it is known that there are none, unless it has some."""
+    return program.lapsing(program.lapses or (NO_LAPSES,) * program.end)
+
+
+def behind(queues: tuple[UnitQueue, ...], instance: Instance) -> Instance:
+    """The same warps behind these queues, which count only where lapses are known."""
+    groups = tuple(replace(group, program=never_lapsing(group.program)) for group in instance.groups)
+    return replace(instance, groups=groups, machine=replace(instance.machine, queues=queues))
 
 
 def multiprocessor(random: Random) -> Machine:
@@ -119,7 +130,7 @@ def _running_ahead(random: Random, program: Program) -> Program:
 def charges(instance: Instance, *, theorem_e: bool, broken: str = "") -> int:
     """What lapses add to a robust bound, from the text of the theorems. `broken` leaves out a part that is needed."""
     groups = [group.program for group in instance.groups]
-    every = [program.lapsing(program.lapses or (PlaceLapses(),) * program.end) for program in groups]
+    every = list(map(never_lapsing, groups))
     credit = [program.heaviest([place.credit for place in program.lapses]) for program in every]
     fence = [program.heaviest([place.fence for place in program.lapses]) for program in every]
     misses = [program.heaviest([place.misses for place in program.lapses]) for program in every]
@@ -155,7 +166,7 @@ def walk(instance: Instance, choose: Callable[[Sequence[SmState]], int]) -> Sche
     programs = tuple(instance.programs())
     starts = list(start_states(instance))
     state = starts[choose(starts)]
-    paths = [_barriers(program, program.starts, at) for program, at in zip(programs, state.places, strict=True)]
+    paths = [barriers_between(program, program.starts, at) for program, at in zip(programs, state.places, strict=True)]
     latencies: list[list[int]] = [[] for _ in programs]
     uses: list[list[tuple[tuple[int, int], ...]]] = [[] for _ in programs]
     cycles, lapses, withheld = list[tuple[int, ...]](), list[tuple[int, int]](), list[WithheldWarp]()
@@ -177,14 +188,14 @@ def walk(instance: Instance, choose: Callable[[Sequence[SmState]], int]) -> Sche
             uses[warp].append(move.uses)
         for warp, program in enumerate(programs):
             begin = issued[warp].target if warp in issued else state.places[warp]
-            paths[warp] += _barriers(program, (begin,), after.places[warp])
+            paths[warp] += barriers_between(program, (begin,), after.places[warp])
         cycles.append(tuple(sorted(issued)))
         state = after
     made = Schedule.of(instance, cycles, paths, latencies, uses, state.partitions)
     return replace(made, lapses=tuple(lapses), withheld=tuple(withheld))
 
 
-def _barriers(program: Program, begins: Sequence[int], after: int) -> list[int]:
+def barriers_between(program: Program, begins: Sequence[int], after: int) -> list[int]:
     """The barriers that a warp passes on its only way from one of these places to another."""
     ways = [[at] for at in begins]
     found = []

@@ -55,6 +55,10 @@ class QueueOracle:
 
     def extreme(self) -> int:
         """The cycles of the longest schedule, or with `min` as `choose` of the shortest one."""
+        return self.choose(map(self.longest, self.start_states()))
+
+    def start_states(self) -> list[QueueState]:
+        """Every state in which the warps can begin."""
         warps, parts = range(len(self.programs)), range(self.machine.partitions)
         nothing = (0,) * len(warps)
         empty = QueueState(
@@ -69,7 +73,7 @@ class QueueOracle:
         begun = [empty]
         for warp in warps:
             begun = [self._come(state, warp, at) for state in begun for at in self.programs[warp].starts]
-        return self.choose(map(self.longest, begun))
+        return begun
 
     def _longest(self, state: QueueState) -> int:
         if self._is_over(state):
@@ -90,11 +94,13 @@ class QueueOracle:
         blocks = not self.programs[warp].timings
         return not state.waits[warp] and not (blocks and self._unserved(state, warp))
 
+    def has_ended(self, state: QueueState, warp: int) -> bool:
+        """Whether a warp has finished, though something may be in a queue for which it does not wait."""
+        is_last = state.places[warp] == self.programs[warp].end
+        return is_last and self._may_go_on(state, warp) and not self._pending(state, warp)
+
     def _is_over(self, state: QueueState) -> bool:
-        return all(
-            state.places[warp] == program.end and self._may_go_on(state, warp) and not self._pending(state, warp)
-            for warp, program in enumerate(self.programs)
-        )
+        return all(self.has_ended(state, warp) for warp in range(len(self.programs)))
 
     def _is_ready(self, state: QueueState, warp: int) -> bool:
         program, at = self.programs[warp], state.places[warp]

@@ -34,8 +34,8 @@ SAMPLES = Path(__file__).parents[1] / "ptx"
 GA10X = find_machine("ampere-ga10x").machine
 MACHINE_CODE = "for the machine code on ampere-ga10x"
 NO_TOOLS = "with PTX in the place of machine code because ptxas or nvdisasm is missing"
-LATENCY = "global=..600"
-ASKED = ("k.cu", "--block", "32", "--latency", LATENCY)
+LATENCIES = ["global=..600", "fetch=..600", "constant-miss=..600"]
+ASKED = ("k.cu", "--block", "32", *(word for latency in LATENCIES for word in ("--latency", latency)))
 BUFFERS = (
     "--buffer",
     "0=128",
@@ -59,7 +59,7 @@ deadline = "1ms"
 kernel = "k.cu"
 block = 32
 grid = 1
-latency = ["global=..600"]
+latency = ["global=..600", "fetch=..600", "constant-miss=..600"]
 {keys}"""
 LAUNCHES = """[[launch]]
 name = "a"
@@ -67,7 +67,7 @@ kernel = "k.cu"
 block = 32
 grid = 2
 takes = { slots = 1 }
-latency = ["global=..600"]
+latency = ["global=..600", "fetch=..600", "constant-miss=..600"]
 [room]
 slots = 1
 """
@@ -113,7 +113,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | None
 def question(source: KernelQuestion | None = None) -> KernelQuestion:
     """Two blocks of a warp, one at a time on an SM."""
     asked = source or KernelQuestion(Path("k.cu"), launch=Launch(block=(32, 1, 1), grid=(2, 1, 1)))
-    return replace(asked, blocks_per_sm=1, latencies=given_latencies([LATENCY]))
+    return replace(asked, blocks_per_sm=1, latencies=given_latencies(LATENCIES))
 
 
 def read_first() -> KernelQuestion:
@@ -139,7 +139,7 @@ def of_options(*options: str) -> tuple[str, ...]:
 
 def of_question(**options: object) -> tuple[str, ...]:
     """The same of a question of a sweep or a gate."""
-    return tuple(solve_question({"source": "k.cu", "block": 32, "latency": LATENCY, **options}).document["caveats"])
+    return tuple(solve_question({"source": "k.cu", "block": 32, "latency": LATENCIES, **options}).document["caveats"])
 
 
 def of_task(top: str = "", keys: str = "") -> tuple[str, ...]:
@@ -193,7 +193,11 @@ def test_without_an_assembler_its_ptx_stands_in_and_the_verdict_says_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tool, "find", lambda name: None if name == missing else Path(name))
-    assert entrance()[:2] == ("for the PTX as written", NO_TOOLS)
+    first, second, *others = entrance()
+    assert (first, second) == ("for the PTX as written", NO_TOOLS)
+    # what first fetches take, which is for machine code only, is not counted, and the verdict says it
+    assert "although lapses are left out" in others
+    assert not [condition for condition in others if "first fetch" in condition]
     assert set(compiled) == {"compute_86"}
 
 
@@ -244,7 +248,7 @@ def test_an_estimate_is_made_of_the_ptx_for_the_gpu(
 
 @needs_tools
 def test_an_architecture_that_is_given_wins(compiled: list[str | None]) -> None:
-    assert of_question(arch="compute_80", **SM)[0] == "for the PTX as written"
+    assert of_question(arch="compute_80", **SM, latency="global=..600")[0] == "for the PTX as written"
     assert of_question(arch="sm_80", **SM)[0] == MACHINE_CODE
     assert compiled == ["compute_80"] * 2
 
@@ -297,7 +301,11 @@ def test_machine_code_that_nobody_can_read_is_ptx_and_the_verdict_says_so(compil
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"latency": []}, r"1 input is missing: the latency of operation global, .* \(--latency global=\.\.N\)"),
+        (
+            {"latency": LATENCIES[1:]},
+            r"1 input is missing: the latency of operation global, .* \(--latency global=\.\.N\)",
+        ),
+        ({"latency": []}, r"3 inputs are missing: .* \(--latency constant-miss=\.\.N, or --warm\)"),
         ({"dependences": "blocking"}, r"--dependences is for PTX: machine code says itself what it waits for"),
         ({"unknown": "C"}, r"--profile, --classes and --unknown are for PTX"),
         ({"loop-bound": "$L__BB0_9=3"}, r"no loop \$L__BB0_9 in kernel vecadd; it has no loop"),
@@ -355,7 +363,7 @@ def test_what_is_no_architecture_is_told_what_was_meant(name: str, near: str, co
 
 @needs_tools
 def test_a_key_covers_the_program_that_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = {"source": "k.cu", "block": 32, "latency": LATENCY}
+    asked = {"source": "k.cu", "block": 32, "latency": LATENCIES}
     several: list[dict[str, Any]] = [asked, {**asked, **SM}, {**asked, **GPU, "grid": 2}, {**asked, "arch": "sm_86"}]
     several += [{**asked, "arch": "sm_80"}, {**asked, "arch": "compute_86"}]
     keys = [question_key(one) for one in several]

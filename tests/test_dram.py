@@ -56,7 +56,7 @@ def flying(instance: Instance, policy: str, seed: int) -> Iterator[tuple[Program
 
 @pytest.mark.parametrize("name", [*(f"{kernel}.ptx" for kernel in KERNELS), "reduction.sm_86.cubin"])
 def test_no_run_has_more_in_flight_than_is_counted(name: str) -> None:
-    (instance,) = launch_kernel(asked(name, SHORT)).instances(CARD.machine)
+    (instance,) = launch_kernel(asked(name, SHORT, warm=name.endswith(".cubin"))).instances(CARD.machine)
     draw, most = random.Random(name), 0
     for _ in range(6):
         for program, seen in flying(instance, draw.choice(sorted(POLICIES)), draw.randrange(2**32)):
@@ -183,7 +183,7 @@ def test_what_stays_in_the_sm_asks_nothing_of_dram() -> None:
 
 def test_machine_code_says_what_is_awaited() -> None:
     """Warp 0 of the reduction stores the sum, the other one does not."""
-    (instance,) = launch_kernel(asked("reduction.sm_86.cubin", SHORT)).instances(CARD.machine)
+    (instance,) = launch_kernel(asked("reduction.sm_86.cubin", SHORT, warm=True)).instances(CARD.machine)
     loads, store = {"LDG": (1024, True)}, {"STG": (2048, False)}
     for program, expected in zip(instance.programs(), (loads | store, loads), strict=True):
         rows = zip(program.origins, program.accesses, strict=True)
@@ -205,7 +205,9 @@ def test_equal_programs_ask_for_what_any_of_them_does() -> None:
 
 
 def told(gpu: GpuInstance) -> str:
-    return "; ".join(conditions(gpu.assumptions))
+    said = list(conditions(gpu.assumptions))
+    said.remove("although lapses are left out")  # of PTX nothing is known of them
+    return "; ".join(said)
 
 
 def test_a_latency_in_which_dram_cannot_move_what_may_be_in_flight_is_doubted() -> None:

@@ -1,20 +1,26 @@
 """Instances: groups of warps that a machine can run."""
 
+from dataclasses import replace
+from itertools import chain
+
 import pytest
 from hypothesis import given, settings
 
 from makespan.host.errors import InputError
 from makespan.model import instance as values
 from makespan.model.conditions import conditions
-from makespan.model.gpu import GpuInstance
+from makespan.model.gpu import GpuInstance, Grid
 from makespan.model.instance import MAX_WARPS, Group, Instance
-from makespan.model.machine import PAPER, Latency, Machine, PortResource, UnitClass, Use, find_machine
+from makespan.model.machine import PAPER, Latency, Machine, PortResource, UnitClass, UnitQueue, Use, find_machine
 from makespan.model.program import BARRIER, Program
 from makespan.model.strings import parse_string
+from makespan.proof.engines import solve
+from tests.lapsing import never_lapsing
 from tests.oracle import brute_force
 from tests.strategies import general_barrier_instances, instances, multiprocessor_instances
 
 C, L = Program.chain("C"), Program.chain("L")
+LEFT_OUT, KNOWN = "although lapses are left out", "on the SM as it is known"
 
 
 @given(instances())
@@ -69,16 +75,63 @@ def test_a_table_of_capacities_is_no_machine() -> None:
     [
         ("L()C(1)", "paper", "if every instruction takes one cycle"),
         ("L()@900C(1)", "paper", "if every latency that the program does not state is one cycle"),
-        ("LC", "turing", "if the unknown latencies of turing (D, L, B) were one cycle"),
-        ("L()C(1)", "turing", "if the unknown latencies of turing (L) were one cycle"),
-        ("L()@9C(1)L()@1..2D()", "turing", "if the unknown latencies of turing (D) were one cycle"),
-        ("L()@400..900C(1)|(2)", "turing", ""),
+        ("LC", "turing", f"{LEFT_OUT}, if the unknown latencies of turing (D, L, B) were one cycle"),
+        ("L()C(1)", "turing", f"{LEFT_OUT}, if the unknown latencies of turing (L) were one cycle"),
+        ("L()@9C(1)L()@1..2D()", "turing", f"{LEFT_OUT}, if the unknown latencies of turing (D) were one cycle"),
+        ("L()@400..900C(1)|(2)", "turing", LEFT_OUT),
     ],
 )
 def test_a_verdict_supposes_nothing_of_latencies_that_a_string_states(string: str, machine: str, said: str) -> None:
     on = find_machine(machine).machine
     instance = Instance.of(parse_string(string, on), 4, on)
     assert ", ".join(conditions(instance.assumptions)) == said
+
+
+# Queues count only where lapses are known
+
+QUEUED = Machine("queued", (UnitClass("C", 1), UnitClass("L", 1)), 1, queues=(UnitQueue("memory", ("L",), 2, False),))
+GPU = replace(QUEUED, capabilities=(86,))
+
+
+@pytest.mark.parametrize(
+    ("programs", "machine", "queues", "said"),
+    [
+        ((L, C), QUEUED, 0, {LEFT_OUT}),
+        ((never_lapsing(L), never_lapsing(C)), QUEUED, 1, {KNOWN}),
+        # of some warps nothing is known: there are queues for all, and the verdict about a GPU says both
+        ((never_lapsing(C), L), QUEUED, 1, {KNOWN}),
+        ((never_lapsing(C), L), GPU, 1, {KNOWN, LEFT_OUT}),
+        ((never_lapsing(C),), GPU, 1, set()),
+        ((L, C), GPU, 0, {LEFT_OUT}),
+        # nothing is left out of a machine that is no GPU if no instruction goes through a queue, or if it has none
+        ((C,), QUEUED, 0, set()),
+        ((C,), GPU, 0, {LEFT_OUT}),
+        ((L,), PAPER, 0, set()),
+    ],
+)
+def test_queues_count_where_lapses_are_known(
+    programs: tuple[Program, ...], machine: Machine, queues: int, said: set[str]
+) -> None:
+    instance = Instance.merged([(program, 2) for program in programs], machine)
+    assert len(instance.machine.queues) == queues
+    assert {*conditions(instance.assumptions)} & {LEFT_OUT, KNOWN} == said
+    grids = tuple(Grid(((program, 2),), 9, (1,)) for program in programs)
+    gpu = GpuInstance(grids, machine, 1, (4,))
+    assert len(gpu.machine.queues) == queues
+    # of each grid by itself, so a grid of which no lapses are known has no queue
+    alone = [Instance.of(program, 2, machine).assumptions for program in programs]
+    expected = {*chain.from_iterable(map(conditions, alone))} & {LEFT_OUT, KNOWN}
+    assert {one.replace("GPU", "SM") for one in conditions(gpu.assumptions)} & {LEFT_OUT, KNOWN} == expected
+
+
+def test_what_is_left_out_is_said_of_the_instance_that_is_solved() -> None:
+    found = solve(Instance.of("LL", 2, QUEUED))
+    assert f"exact {LEFT_OUT}" in str(found)
+    assert found.without_lapses is None
+    known = solve(Instance.of(never_lapsing(Program.chain("LL")), 2, QUEUED))
+    assert known.bounds.upper > found.bounds.upper
+    assert known.without_lapses is not None
+    assert known.without_lapses.bounds == found.bounds
 
 
 def test_latencies_of_a_string_are_among_its_assumptions() -> None:

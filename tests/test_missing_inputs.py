@@ -144,9 +144,11 @@ def test_all_that_machine_code_lacks_is_asked_for_in_one_message(solve: Runner) 
         "--loop-bound 'k.cu:5=N', or --param n=N",
         "--loop-bound 'k.cu:9=N'",
         "--latency global=..N",
+        "--latency fetch=..N, or --warm",
+        "--latency constant-miss=..N, or --warm",
         "--dynamic-shared N",
     ]
-    assert instances(filled(command.replace("global=..N", "global=..900")))
+    assert instances(filled(command.replace("..N", "..900")))
 
 
 @pytest.mark.parametrize("given", [(), ("--arch", "sm_86")], ids=["PTX", "machine code"])
@@ -167,7 +169,7 @@ def test_the_command_that_is_shown_asks_a_whole_question_once_its_blanks_are_fil
 ) -> None:
     Path("k.ptx").write_text(text(*body))
     missing, command = asked(solve("k.ptx", *given))
-    words = filled(command.replace("global=..N", "global=..900"))
+    words = filled(command.replace("..N", "..900"))
     assert instances(words)
     instead = [found[1] for each in missing if (found := re.search(r"--loop-bound .*, or (.*)\)$", each))]
     remedies = shlex.split(" ".join(instead).replace(" and ", " ").replace("N", "4"))

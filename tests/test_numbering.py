@@ -227,6 +227,7 @@ def test_warps_of_machine_code_share_the_issue_slots_of_their_partition() -> Non
         launch=Launch(block=(512, 1, 1)),
         blocks_per_sm=1,
         latencies=given_latencies(["global=..100"]),
+        warm=True,
     )
     instance = asked.instance(machine)
     assert instance.order == (0, 1, 1, 1) * 4

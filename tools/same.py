@@ -137,7 +137,7 @@ _MEASURED = {
 MEASURED = " ".join(("--worst-case-cache", *(f"--set {key}={value}" for key, value in _MEASURED.items())))
 """What a model wants to know of a GPU that nobody has measured."""
 
-CUBIN = "ptx/polynomial.sm_86.cubin --block 32 --latency global=..600"
+CUBIN = "ptx/polynomial.sm_86.cubin --block 32 --latency global=..600 --warm"
 HAVE_JSON = {"estimate", "simulate", "schedulability", "strings", "machines", "verify"}
 """Commands with figures of which there is no evidence."""
 
@@ -157,18 +157,18 @@ solve ptx/vecadd.ptx --block 256 --deadline 200ns --clock 1.4GHz
 solve ptx/vecadd.ptx --block 256 --grid 4096 --sms 46 --blocks-per-sm 6 --time-limit 0.2 --bundle {EVIDENCE}
 solve ptx/reduction.ptx --block 256 --blocks-per-sm 2 --time-limit 0.2 --bundle {EVIDENCE}
 solve ptx/nearest_point_paper.ptx
-solve ptx/vecadd.cu --block 64 --param n=64 --arch sm_86 {REAL} --bundle {EVIDENCE}
+solve ptx/vecadd.cu --block 64 --param n=64 --arch sm_86 --warm {REAL} --bundle {EVIDENCE}
 solve ptx/reduction.cu --block 64 --time-limit 0.2 --bundle {EVIDENCE}
 solve {CUBIN} --blocks-per-sm 1 --deadline 1us --clock 1.4GHz --bundle {EVIDENCE}
 solve {CUBIN} --blocks-per-sm 1 --grid 46 --gpu rtx-3070 --bundle {EVIDENCE}
-solve ptx/polynomial.sm_86.cubin --block 32 --grid 4600 --gpu rtx-3070 --latency global=..450+dram@0.8 --time-limit 0.2
+solve ptx/polynomial.sm_86.cubin --block 32 --grid 99 --gpu rtx-3070 --warm --latency global=..450+dram --time-limit 0.2
 solve examples/launches.toml --gpu rtx-3070 --time-limit 0.2 --bundle {EVIDENCE}
 solve examples/launches.toml --gpu rtx-3070 --assignment modulo
-solve ptx/reduction.sm_75.cubin --block 64 --blocks-per-sm 1 {REAL} --bundle {EVIDENCE}
-solve ptx/reduction.sm_90.cubin --block 64 --blocks-per-sm 1 {REAL} --bundle {EVIDENCE}
-solve ptx/reduction.sm_120.cubin --block 64 --blocks-per-sm 1 {REAL} --bundle {EVIDENCE}
+solve ptx/reduction.sm_75.cubin --block 64 --blocks-per-sm 1 --warm {REAL} --bundle {EVIDENCE}
+solve ptx/reduction.sm_90.cubin --block 64 --blocks-per-sm 1 --warm {REAL} --bundle {EVIDENCE}
+solve ptx/reduction.sm_120.cubin --block 64 --blocks-per-sm 1 --warm {REAL} --bundle {EVIDENCE}
 strings ptx/reduction.sm_80.cubin --listing
-strings ptx/reduction.sm_100.cubin --block 256 --latency global=..600
+strings ptx/reduction.sm_100.cubin --block 256 --latency global=..600 --warm
 strings ptx/divergent.ptx --dot
 strings ptx/spmv_csr.ptx --bounds-template
 strings ptx/reduction.sm_86.cubin --bounds-template

@@ -41,6 +41,7 @@ def _words(context: click.Context, parameter: click.Parameter, given: str) -> tu
     cls=HelpCommand,
     epilog=examples(
         "makespan measure validate ptx/vecadd.cu --gpu rtx-3070 --block 256 --latency global=..900 \\",
+        "    --latency fetch=..900 --latency constant-miss=..900 \\",
         "    --buffer 0=1024 --buffer 1=1024 --buffer 2=1024 --param n=256 -o runs.jsonl",
     ),
 )

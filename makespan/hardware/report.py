@@ -122,8 +122,9 @@ def _explain_distance(held: WindowKind) -> Iterator[str]:
         yield f"distance: the longest run takes at least {cycle_words(longest + 1 - bounds.upper)} more than the bound"
         others = "blocks on an SM than were counted, or a dispatcher that leaves room empty for longer"
         yield (
-            "so the device is not the machine of the question: a latency above its range, a port or a scheduler that is"
-            f" another one, something else on the SM{'' if held.resident is None else f', other {others}'}"
+            "so the device is not the machine of the question: a latency or a first fetch above its range, a port or a"
+            " scheduler that is another one, something else on the"
+            f" SM{'' if held.resident is None else f', other {others}'}"
         )
     else:
         # the distance has two parts: what the proof leaves open, and what no run came to

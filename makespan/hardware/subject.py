@@ -7,7 +7,7 @@ from pathlib import Path
 from makespan.hardware.campaign import MAX_BUFFER_BYTES, SCHEMA, Campaign, KernelBuffer, code_hash
 from makespan.hardware.device import DeviceIdentity
 from makespan.hardware.instrument import RecordedModule, add_records
-from makespan.host.errors import InputError, UnsupportedError
+from makespan.host.errors import InputError, Naming, UnsupportedError
 from makespan.host.text_file import read_bytes
 from makespan.kernels import kernel_file, ptx, sass
 from makespan.kernels.flow import Launch
@@ -135,14 +135,26 @@ def measured_kernel(question: KernelQuestion, arch: str, buffers: Mapping[str, s
     names = [name for declaration in kernel.parameters or () for name, _ in declaration.names]
     placed = {str(names.index(name)): value for name, value in launch.parameters.items()}  # as both copies have them
     launch = replace(launch, parameters=placed, grid=launch.grid or (1, 1, 1))
-    common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None)
+    named = _without_warm(question.named)
+    common = replace(question, entry=kernel.name, launch=launch, arch=arch, keep_ptx=None, named=named)
     image, code = kernel_file.assemble_module(harness.module, arch)
     recorded = LaunchedKernel(replace(common, source=code), code, code.kernel(kernel.name))
     return MeasuredKernel(harness, image, recorded, launch_kernel(replace(common, source=module)), arguments)
 
 
+def _without_warm(named: Naming) -> Naming:
+    """Return the same names without one for warm caches, so that no message offers them as a remedy."""
+    return lambda field: "" if field == "warm" else named(field)
+
+
 def _check_for_both(question: KernelQuestion) -> None:
-    """Refuse options that mean something else in the copy with records, or that fix a path that a run need not take."""
+    """Refuse options that mean something else in the copy with records, or that suppose what a run need not do."""
+    if question.warm:
+        # a block may come to an SM that has not run the kernel yet, and a GPU may empty caches between two launches
+        raise InputError(
+            f"{question.name}: no record tells whether a run found its code and constants in the caches: leave out"
+            f" {question.named('warm')}, and give the latencies of fetch and constant-miss"
+        )
     if question.take or question.trace is not None or question.paths == "single":
         raise InputError(f"{question.name}: a run takes any path: leave out --take, --trace and --paths single")
     for bound in question.loop_bounds:

@@ -13,7 +13,7 @@ _LEAST_BEGIN, _MOST_NAMES = 3, 6
 _CONTEXT_WIDTH = 120
 
 Naming: TypeAlias = Callable[[str], str]
-"""What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python."""
+"""What the user calls a field: `--keep-ptx` on a command line, `keep_ptx` in Python; empty where it cannot be given."""
 
 
 class MakespanError(Exception):
@@ -120,7 +120,9 @@ class MissingInputsError(InputError):
 
 
 def _remedies_text(missing: MissingInput, named: Naming) -> str:
-    others = " and ".join(_option_text(field, blank, named) for field, blank in missing.instead)
+    # a field without a name cannot be given here, so it is no remedy
+    can_be_given = all(named(field) for field, _ in missing.instead)
+    others = " and ".join(_option_text(field, blank, named) for field, blank in missing.instead if can_be_given)
     return f"{missing.what} ({missing.given(named)}{f', or {others}' if others else ''})"
 
 

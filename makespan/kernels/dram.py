@@ -188,10 +188,10 @@ def _busy_cycles(
         f"{total} bytes keep it busy for at most {cycle_words(most)}: a sector of 32 bytes for each lane of each access"
         f" of {launched} (of local memory for each word), twice for what writes, as a part of a sector may have to be"
         f" read before, and what L2 ({dirty} bytes) has to write back of before. L2 fetches no sector that nobody asks"
-        " for,"
-        " DRAM moves nothing to translate addresses, and no port is held for longer because DRAM is busy. Nothing else"
-        " uses L2 and DRAM: no copy, no display, no other kernel. A latency that is given holds with all SMs at work,"
-        f" and is two cycles longer than one that was measured. The clock of the SMs is {rate.gigahertz} GHz at most"
+        " for, DRAM moves nothing to translate addresses and no code or constants, and no port is held for longer"
+        " because DRAM is busy. Nothing else uses L2 and DRAM: no copy, no display, no other kernel. A latency that is"
+        " given holds with all SMs at work, and is two cycles longer than one that was measured. The clock of the SMs"
+        f" is {rate.gigahertz} GHz at most"
     )
     return most, assumptions.dram_rate(f"{rate.shown(share)}, {peak}", then)
 

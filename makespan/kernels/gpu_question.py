@@ -14,7 +14,15 @@ from makespan.kernels.question import Kernel, KernelQuestion, LaunchedKernel, la
 from makespan.kernels.residency import RESIDENT, given_shares
 from makespan.model import assumptions
 from makespan.model.gpu import BlockPrograms, GpuInstance, Grid, assuming
-from makespan.model.machine import GivenRange, Machine, gpus, is_compatible, machines_for, narrow_intervals
+from makespan.model.machine import (
+    OPERANDS,
+    GivenRange,
+    Machine,
+    gpus,
+    is_compatible,
+    machines_for,
+    narrow_intervals,
+)
 from makespan.model.machine.gpus import Gpu
 from makespan.model.machine.occupancy import ResourceShare, SmLimits
 from makespan.model.program import Program
@@ -75,19 +83,22 @@ def of_kernel(
     """
     blocks = _blocks(kernel, card)
     # The order counts: first the latencies for the SMs at work, then without the cycles of DRAM, added below.
-    known = _beside_dram(at_work(kernel, sms, blocks, card), sms, card)
+    working = at_work(kernel, sms, blocks, card)
+    known = _beside_dram(working, sms, card)
     chosen = machine or (known.default_machine if card is None else card.machine)
     room, limits = known.residency, None if card is None else card.limits
     block_warps = known.launch.warps_per_block or max(known.question.counts or (0,))
     block = _block(known, chosen, room.missing_on_gpu(block_warps, limits))
     resident, told = room.on_gpu(sum(warps for _, warps in block), blocks, limits)
     share = {RESIDENT.field: ResourceShare(1, resident, RESIDENT.what)}
-    return _on_gpu([LaunchedBlocks(block, blocks, kernel.question.latencies, share, told)], chosen, sms, card)
+    return _on_gpu([LaunchedBlocks(block, blocks, working.question.latencies, share, told)], chosen, sms, card)
 
 
 def as_given(gpu: GpuInstance, machine: Machine | None, card: Gpu | None) -> GpuInstance:
     """Return the instance, which assumes that SMs of the GPU are the given machine unless a shipped one says so."""
-    if machine is None or card is None or (card.sm is not None and machine in machines_for(card.sm)):
+    if machine is None or card is None:
+        return gpu
+    if card.sm is not None and any(machine.is_alike(shipped) for shipped in machines_for(card.sm)):
         return gpu
     told = assumptions.gpu(
         f"an SM of GPU {card.name} is machine {machine.name!r}, which was given: none that comes with the package for"
@@ -162,12 +173,13 @@ def of_kernels(
             counts.append(_blocks(launch.kernel, card))
     for launch, count in zip(launches, counts, strict=True):
         with prefix_errors(f"launch {launch.name}"):
-            known = _beside_dram(at_work(launch.kernel, sms, sum(counts), card), sms, card)
+            working = at_work(launch.kernel, sms, sum(counts), card)
+            known = _beside_dram(working, sms, card)
             beside = _leave_caches(machine, [other.kernel for other in launches if other is not launch])
             block = _block(known, beside, known.residency.missing_shared if room is None else ())
             block = tuple((_own_lines(program, launch.name), warps) for program, warps in block)
             shares = _shares(launch, sum(warps for _, warps in block), card, room)
-            parts.append(LaunchedBlocks(block, count, launch.kernel.question.latencies, shares))
+            parts.append(LaunchedBlocks(block, count, working.question.latencies, shares))
     if room is None:
         _check_registers(launches, [part.shares for part in parts], card)
     # The verdict names room that a user gives; that of machine code follows from rules of occupancy.
@@ -207,7 +219,25 @@ def _on_gpu(parts: Sequence[LaunchedBlocks], machine: Machine, sms: int, card: G
     for part, doubts in zip(parts, served.doubts, strict=True):
         takes = tuple(part.shares[name].takes if name in part.shares else 0 for name in has)
         grids.append(Grid(assuming(part.block, *part.told, *served.told, *doubts), part.launched, takes))
-    return GpuInstance(tuple(grids), machine, sms, tuple(has.values()), dispatch_cycles(card), served.busy)
+    expiring = _expiring(machine, [part.latencies for part in parts], served.busy)
+    return GpuInstance(tuple(grids), expiring, sms, tuple(has.values()), dispatch_cycles(card), served.busy)
+
+
+def _expiring(machine: Machine, given: Sequence[Mapping[str, GivenRange]], busy: int) -> Machine:
+    """Return the machine whose lapses may come as long after the end of a warp as its operands may be read.
+
+    Args:
+        machine: each SM.
+        given: the latencies that the user gives for each launch, with the SMs that are active.
+        busy: the cycles in which DRAM may be busy, which are no part of a latency with +dram.
+    """
+    if machine.lapses is None:
+        return machine
+    own = {operation.name: operation.most or 0 for operation in machine.operations}
+    read = [latencies.get(OPERANDS) for latencies in given]
+    latest = (own.get(OPERANDS, 0) if one is None else one.most + busy * (one.dram is not None) for one in read)
+    # a file that says less than its user, or than its own operation, would free the end of a launch of these lapses
+    return replace(machine, lapses=replace(machine.lapses, expiry=max(machine.lapses.expiry, *latest)))
 
 
 def _shares(

@@ -298,7 +298,8 @@ KERNEL_OPTIONS = (
         label="Latencies", hint="such as global=..900, each on a line"),
     QuestionOption(
         "warm", "warm", FLAG, "timing",
-        "the launch before was of the same kernel, and its code and constants are still in their caches"),
+        "the launch before was of the same kernel, and its code and constants are still in their caches",
+        label="Warm caches", hint="of code and constants, from a launch of the same kernel before"),
     QuestionOption(
         "kernel", "entry", TEXT, "kernel", "which kernel of a module", "NAME", key="entry",
         label="Kernel", hint="its name, where there are several"),

@@ -34,7 +34,7 @@ from makespan.kernels.transfer import transfer_bounds
 from makespan.model import architecture
 from makespan.model.gpu import BlockPrograms, assuming, resident
 from makespan.model.instance import Instance
-from makespan.model.machine import PAPER, GivenRange, Machine, executes, machines_for
+from makespan.model.machine import FETCHES, PAPER, GivenRange, Machine, executes, machines_for
 from makespan.model.machine.gpus import Gpu
 from makespan.model.program import Program
 from makespan.model.wording import count_words
@@ -167,6 +167,9 @@ class KernelQuestion:
     def compiled_for(self, machine: Machine | None, card: Gpu | None) -> "KernelQuestion":
         """Return the question for a GPU: CUDA source without an architecture is compiled for this one.
 
+        PTX that stands in for machine code because a tool is missing takes no notice of first fetches and of warm
+        caches, which PTX does not tell; the verdict says that lapses are left out.
+
         Args:
             machine: each SM; None where it is not given.
             card: the GPU, which counts before the machine.
@@ -174,7 +177,13 @@ class KernelQuestion:
         if self.arch is not None or not isinstance(self.source, Path) or not kernel_file.is_source(self.source):
             return self
         found = architecture.default_architecture(machine, card)
-        return self if found is None else replace(self, arch=found.name, by_default=found)
+        if found is None:
+            return self
+        asked = replace(self, arch=found.name, by_default=found)
+        if not found.lacks_tools:
+            return asked
+        timed = {name: given for name, given in self.latencies.items() if name not in FETCHES}
+        return replace(asked, latencies=timed, warm=False)
 
     @contextmanager
     def telling(self) -> Iterator[None]:

@@ -91,6 +91,11 @@ class DefaultArchitecture:
         return f"sm_{self.sm}" if self.lacking is None else f"compute_{self.sm}"
 
     @property
+    def lacks_tools(self) -> bool:
+        """Return whether PTX stands in for machine code that could be read if the tools were there."""
+        return self.lacking is not None and self.sm >= OLDEST_MACHINE_CODE
+
+    @property
     def assumption(self) -> Assumption:
         """Return the assumption that a result states about the architecture."""
         return assumptions.compiled_for(f"the kernel is compiled for {self.name}, because {self.because}", self.lacking)

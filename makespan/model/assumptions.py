@@ -55,6 +55,7 @@ class AssumptionKind(StrEnum):
     READ_LATE = "read-late"
     READ_BEHIND = "read-behind"
     CARRIED_OVER = "carried-over"
+    LEFT_OUT = "lapses-left-out"
     FETCH = "fetch"
     WARM = "warm"
     CLASSES = "classes"
@@ -381,11 +382,21 @@ def carried_over(architecture: str) -> Assumption:
     return Assumption(AssumptionKind.CARRIED_OVER, f"lapses are those that were found on {name}", (name,))
 
 
+def lapses_left_out() -> Assumption:
+    """Return the assumption that a machine does nothing of what keeps warps from issuing besides its ports."""
+    text = (
+        "schedulers never lapse, lines of code and constants are never late, and no queue keeps an instruction from its"
+        " ports: what is known of that, if anything is, is known of machine code on machines whose files have a table"
+        " [lapses]"
+    )
+    return Assumption(AssumptionKind.LEFT_OUT, text)
+
+
 def line_caches(listed: str) -> Assumption:
     """Return what holds lines of code and constants, such as `of code (8 sets of 32 lines of 128 bytes)`."""
     text = (
         f"nothing else than is asked about uses the caches {listed} of each partition, whose sets follow the addresses,"
-        " and a line gives way to another one only where its set is full"
+        " and a line gives way to another one only where its set is full, and after all lines of anything else"
     )
     return instructions(text)
 

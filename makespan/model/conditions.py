@@ -154,6 +154,11 @@ CONDITIONS: tuple[VerdictCondition, ...] = (
         "SM|GPU",
     ),
     VerdictCondition(
+        (AssumptionKind.LEFT_OUT,),
+        "although lapses are left out",
+        "a GPU, or a machine with queues, is asked about with strings or PTX, or a GPU with a file without `[lapses]`",
+    ),
+    VerdictCondition(
         (AssumptionKind.QUEUES,),
         "although queues before {} are left out",
         "instructions go through queues, and there are barriers, or a whole GPU is asked about",

@@ -1,7 +1,7 @@
 """One question: these warps on this machine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from itertools import groupby, islice, zip_longest
@@ -47,6 +47,20 @@ class Group:
             raise InputError(f"{self.warps} warps exceed the limit of {MAX_WARPS}")
 
 
+def drop_uncounted_queues(machine: Machine, programs: Collection[Program]) -> Machine:
+    """Return the machine, without its queues if no lapses of any of these programs are known.
+
+    A machine whose queues would keep an instruction waiting has an assumption that says so.
+    """
+    if not machine.queues or any(program.lapses for program in programs):
+        return machine
+    found = replace(machine, queues=())
+    if all(program.units.isdisjoint(queue.units) for queue in machine.queues for program in programs):
+        return found
+    # a machine that is no GPU would leave them out without a word
+    return replace(found, caveats=tuple(dict.fromkeys((*machine.caveats, assumptions.lapses_left_out()))))
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """Groups of warps, all different in their programs, that start together on one machine.
@@ -56,7 +70,8 @@ class Instance:
 
     Args:
         groups: the warps of all blocks together.
-        machine: what executes them.
+        machine: what executes them. Its queues count only where lapses of some program are known, as those of machine
+            code are; else the machine becomes the one without queues.
         blocks: the number of thread blocks, all alike, over which every group is spread evenly. A warp waits at a
             barrier for the unfinished warps of its block. Without barriers blocks make no difference, and any number
             becomes 1.
@@ -109,6 +124,8 @@ class Instance:
             order = (order or self._in_turn()) * self.blocks
             object.__setattr__(self, "blocks", 1)  # equal questions are equal values
         order = () if self.identical or order == self._in_turn() else order
+        programs = [group.program for group in self.groups]
+        object.__setattr__(self, "machine", drop_uncounted_queues(self.machine, programs))
         has_effect = self.machine.partitions > 1 and self.machine.assignment is WarpAssignment.MODULO
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "effective_order", order if has_effect else ())
@@ -292,6 +309,9 @@ class Instance:
             yield assumptions.barriers(self.blocks if start_together else None)
         if lapses:
             yield assumptions.known_lapses("SM" if start_together else "GPU")
+        # a machine that is no GPU, such as that of the paper, has no schedulers that lapse
+        if machine.capabilities and not all(group.program.lapses for group in self.groups):
+            yield assumptions.lapses_left_out()
         if self.used_queues and (self.has_barriers or not start_together):
             yield assumptions.queues_left_out([queue.name for queue in self.used_queues])
 

@@ -13,7 +13,7 @@ from makespan.model.lapses import NO_LAPSES, CacheLine, PlaceLapses, longest_win
 MAX_PLACES = 1_000_000
 MAX_CYCLES_OF_PLACE = 100_000
 MAX_TOKENS_OF_PLACE = 64
-MAX_LINES_OF_PLACE = 64
+MAX_LINES_OF_PLACE = 1 << 16
 
 BARRIER = "|"
 """The unit of a place that is a barrier. It needs no port and takes no cycle; the warps of a block wait there."""

@@ -13,7 +13,7 @@ from makespan.model.certificate import Weights
 from makespan.model.gpu import BlockStart, BlockTrace, GpuInstance, GpuSchedule, Grid, RepeatedCycles, SmHistory
 from makespan.model.gpu.instance import MAX_BLOCKS, MAX_DISPATCH, MAX_DRAM, MAX_GRIDS, MAX_ROOM
 from makespan.model.instance import MAX_CYCLES, MAX_WARPS, Instance
-from makespan.model.machine import KnownLapses, Machine, WarpAssignment
+from makespan.model.machine import MAX_LATENCY, KnownLapses, Machine, WarpAssignment
 from makespan.model.machine.values import MAX_SMS
 from makespan.model.result import Status
 from makespan.verify import conditions, fields, instances, proofs, reading
@@ -107,10 +107,12 @@ def instance(value: object) -> GpuInstance:
         written = fields.items(parts["grids"], "grids", most=MAX_GRIDS)
         machine = instances.machine(parts["machine"])
         if "expiry" in parts:
-            expiry = fields.whole(parts["expiry"], "expiry", 0, MAX_DISPATCH)
+            expiry = fields.whole(parts["expiry"], "expiry", 0, MAX_LATENCY + MAX_DRAM)
             machine = replace(machine, lapses=KnownLapses(expiry=expiry))
+        grids = tuple(_grid(grid, places, machine) for grid in written)
+        instances.check_queues(machine, [program for grid in grids for program, _ in grid.block])
         return GpuInstance(
-            tuple(_grid(grid, places, machine) for grid in written),
+            grids,
             machine,
             fields.whole(parts["sms"], "sms", 1, MAX_SMS),
             _amounts(parts["room"], "room"),

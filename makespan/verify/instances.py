@@ -56,6 +56,7 @@ def instance(value: object) -> Instance:
     with refuse_invalid():
         served = machine(parts["machine"])
         crews = groups(written, room, served)
+        check_queues(served, [group.program for group in crews])
         if "order" not in parts:
             return Instance(crews, served, blocks)
         if not machine_form.numbers_matter(served):
@@ -130,6 +131,13 @@ def machine(value: object) -> Machine:
         resources=resources,
         queues=_queues(parts["queues"], names) if "queues" in said else (),
     )
+
+
+def check_queues(machine: Machine, programs: Sequence[Program]) -> None:
+    """Refuse a machine whose queues do not count because no program states its lapses, be they none."""
+    # else a bound without queues would pass for one of the machine that the bundle shows
+    if machine.queues and not any(program.lapses for program in programs):
+        fields.bad("the machine has queues, but no program states its lapses")
 
 
 def _queues(value: object, classes: list[str]) -> tuple[UnitQueue, ...]:

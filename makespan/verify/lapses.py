@@ -130,6 +130,7 @@ def additions(instance: Instance, evidence: Upper) -> tuple[int, int, int]:
     credits_ = _of_partition(instance, lambda place: place.credit)
     fences = of_everybody(instance, lambda place: place.fence)
     if evidence is Upper.THEOREM_E:  # so many cycles in which some warp of the partition is withheld
+        fences *= 2  # a wait on the way between caches is stated as a fence, and may withhold some warps alone
         windows += sum(of_lines.values())
         misses += _of_partition(instance, lambda place: place.misses)
     return credits_ + fences, windows, misses

@@ -224,6 +224,8 @@ class Ledger(UnitLedger):
         caps: the most that a pair takes of its second class; at least the mass.
         crew: how many warps there are besides z.
         without: what is left out of the proof on purpose, to see that the inequalities notice.
+        late: the cycles in which some warp is withheld because of a line (docs/theory.md, 17).
+        kept: those in which z is.
     """
 
     machine: Machine
@@ -233,6 +235,8 @@ class Ledger(UnitLedger):
     caps: dict[str, int]
     crew: int
     without: str = ""
+    late: frozenset[int] = frozenset()
+    kept: frozenset[int] = frozenset()
     units: list[Unit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -258,7 +262,7 @@ class Ledger(UnitLedger):
         self.hits: dict[int, str] = {}
         self.crossings: set[int] = set()
         self.slack: dict[int, int] = {}
-        self.waits_outside = 0
+        self.waits_for_lines = 0
         before = 0
         for number, one in enumerate(self.mine):
             if not self.modes or self.modes[-1].unit != one.unit:
@@ -267,7 +271,10 @@ class Ledger(UnitLedger):
             mode.last, mode.end = one.cycle, one.ready
             for t in range(before, one.cycle):
                 if (one.unit, t) not in self.own:
-                    self.hits[t] = one.unit
+                    if t in self.kept:
+                        self.waits_for_lines += 1
+                    else:
+                        self.hits[t] = one.unit
                 elif mode.begin == before and number:
                     mode.waits += 1
                     if one.unit in self.counted:
@@ -341,13 +348,18 @@ class Ledger(UnitLedger):
                 paid += self.price.get(mode.unit, 0)
                 b += self.price.get(mode.unit, 0)
             b += self.slack.get(t, 0) * self.scale
-            yield from self._at(t, mode, b)
+            yield from self._at(t, mode, b + self._late_before(t) * self.scale)
             b += self.change[t] - (t in self.crossings) * self.scale
-        yield "end", b
+        late = self._late_before(self.end)
+        yield "end", b + late * self.scale
         cost = sum(max(self.of[one.unit].latency.most, self.of[one.unit].interval) for one in self.mine[:-1])
         cost += self.of[self.mine[-1].unit].latency.most - (self.without == "last")
         elsewhere = sum(unit not in self.counted for unit in self.hits.values())
-        yield "theorem", (cost + elsewhere - self.end) * self.scale + paid + self.total - self.weights
+        cost += elsewhere + self.waits_for_lines * (self.without != "kept") + late
+        yield "theorem", (cost - self.end) * self.scale + paid + self.total - self.weights
+
+    def _late_before(self, t: int) -> int:
+        return 0 if self.without == "late" else sum(cycle < t for cycle in self.late)
 
     def _at(self, t: int, mode: Mode, b: int) -> Iterator[tuple[str, int]]:
         x, (matured, v_of, e, q, chi) = mode.unit, self.tally(t, mode)

@@ -118,13 +118,13 @@ def test_too_many_phases_count_all_partitions_and_all_misses(monkeypatch: pytest
     assert parts(four)[2:] == (7 * 4, 6 * 10)
 
 
-def test_theorem_e_counts_lapses_once_and_warps_that_are_withheld_twice() -> None:
+def test_theorem_e_counts_lapses_once_and_what_may_withhold_warps_twice() -> None:
     program = lapsing("CL", PlaceLapses(2, 3, 4, (CacheLine("a", 10),)))
     plain, paired = lapse_proofs(Instance.of(program, 5))
     assert plain[1:] == (5 * 2 + 5 * 3, 10, 4)
-    # 2 cycles alone and 1 for each other pair; C(z) and C, misses of z and of all five
+    # 2 cycles alone and 1 for each other pair; fences twice, C(z) and C, misses of z and of all five
     assert (paired.base.evidence, paired.base.upper) == (Upper.THEOREM_E, 2 + 4)
-    assert paired[1:] == (5 * 2 + 5 * 3, 10 + 10, 4 + 5 * 4)
+    assert paired[1:] == (5 * 2 + 2 * 5 * 3, 10 + 10, 4 + 5 * 4)
     assert lapse_proof(Instance.of(program, 5)) == plain
     other = lapsing("C", line("b", 6))
     mixed = lapse_proofs(Instance((Group(program, 1), Group(other, 1))))[1]

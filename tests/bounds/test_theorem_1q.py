@@ -20,6 +20,7 @@ from makespan.report.result.bundle import result_bundle
 from makespan.verify import Outcome, verify
 from makespan.verify import queues as checked
 from makespan.verify.lower_bounds import least_with_queues
+from tests.lapsing import behind, never_lapsing
 from tests.oracle import brute_force
 from tests.queue_oracle import best_with_queues, worst_with_queues
 from tests.strategies import multiprocessor_instances
@@ -39,7 +40,7 @@ def queued_instances(draw: st.DrawFn, *, most_warps: int = 3, most: int = 2) -> 
         for name, units in (("first", first), ("second", second))
         if units
     )
-    return replace(instance, machine=replace(instance.machine, queues=queues))
+    return behind(queues, instance)
 
 
 def lapsing(draw: st.DrawFn, instance: Instance) -> Instance:
@@ -76,7 +77,7 @@ def test_no_schedule_with_queues_is_shorter_than_the_least_possible(instance: In
 def test_a_warp_may_end_before_its_instruction_is_served() -> None:
     machine = Machine("store", (UnitClass("L", 1, 9),), queues=(UnitQueue("memory", ("L",), 4, blocks=False),))
     without_results = (InstructionTiming(1, (1, 1), (), ()),) * 3
-    stores = Instance.of(replace(Program.chain("LLL"), timings=without_results), 1, machine)
+    stores = Instance.of(never_lapsing(replace(Program.chain("LLL"), timings=without_results)), 1, machine)
     assert least_possible(stores.without_lapses) == 2 * 9 + 1
     assert least_possible(stores) == 3 <= best_with_queues(stores)
     result = solve(stores, best_case=True)
@@ -113,7 +114,7 @@ def test_it_is_no_less_than_theorem_1s_and_the_same_for_all_sizes_of_queues(inst
 
 
 def of_warps(machine: Machine, *strings: str) -> Instance:
-    return Instance.merged([(parse_string(string, machine), 1) for string in strings], machine)
+    return Instance.merged([(never_lapsing(parse_string(string, machine)), 1) for string in strings], machine)
 
 
 def memory(units: str, *, blocks: bool) -> tuple[UnitQueue, ...]:
@@ -136,6 +137,19 @@ def test_a_later_instruction_of_a_warp_may_take_the_port_of_an_earlier_one(block
     plain = theorem_1s(instance.without_lapses)
     assert plain is not None
     assert plain.upper == 5
+
+
+@pytest.mark.parametrize("credit", [0, 1])
+def test_with_lapses_queues_still_count(credit: int) -> None:
+    units = UnitClass("L", 1, interval=3, uses=port("r")), UnitClass("N", 1, uses=port("r", 12))
+    machine = Machine("late", units, 1, resources=(PortResource("r", 1),), queues=memory("L", blocks=False))
+    program = parse_string("L()L()N()", machine).lapsing((PlaceLapses(credit=credit),) * 3)
+    result = solve(Instance.of(program, 1, machine))
+    assert worst_with_queues(result.instance) == 16 + 3 * credit
+    assert result.bounds == Bounds(5, 23 + 3 * credit)
+    assert result.lapses is not None
+    assert (result.lapses.base.upper, result.lapses.credits) == (23, 3 * credit)
+    assert verify(result_bundle(result)).outcome is Outcome.ACCEPTED
 
 
 @pytest.mark.parametrize(("blocks", "rival"), [(False, "L"), (True, "C")])
@@ -168,27 +182,32 @@ def test_a_slot_and_a_port_of_an_instruction_in_a_queue_keep_a_warp_out_at_diffe
 TWO = Machine("two", (UnitClass("C", 1), UnitClass("L", 1, interval=2)), 1, queues=memory("L", blocks=True))
 
 
+def of_eight(string: str, machine: Machine = TWO) -> Instance:
+    return Instance.of(never_lapsing(Program.chain(string)), 8, machine)
+
+
 def test_only_theorem_1q_counts_queues() -> None:
-    (proof,) = lapse_proofs(Instance.of("CLLC", 8, TWO))
+    queued = of_eight("CLLC")
+    (proof,) = lapse_proofs(queued)
     assert proof.base.evidence == Upper.THEOREM_1S
-    assert (proof.base.upper, proof[1:]) == (upper(Instance.of("CLLC", 8, TWO)), (0, 0, 0))
+    assert (proof.base.upper, proof[1:]) == (upper(queued), (0, 0, 0))
     evidence = [proof.base.evidence for proof in lapse_proofs(Instance.of("CLLC", 8))]
     assert evidence == [Upper.PESSIMISTIC, Upper.THEOREM_E]
 
 
 def test_barriers_leave_queues_out_and_say_so() -> None:
-    instance = Instance.of("CL|L", 4, TWO)
+    instance = of_eight("CL|L")
     with pytest.raises(UnsupportedError, match="barriers"):
         theorem.theorem_1q(instance)
     assert lapse_proof(instance).upper == lapse_proof(replace(instance, machine=replace(TWO, queues=()))).upper
     said = [note.about for note in instance.assumptions if note.kind == "queues"]
     assert said == [("memory",)]
-    assert not [note for note in Instance.of("CLL", 4, TWO).assumptions if note.kind == "queues"]
-    assert not [note for note in Instance.of("C|C", 4, TWO).assumptions if note.kind == "queues"]
+    assert not [note for note in of_eight("CLL").assumptions if note.kind == "queues"]
+    assert not [note for note in of_eight("C|C").assumptions if note.kind == "queues"]
 
 
 def test_too_many_paths_to_tell_apart_leave_a_bound_that_counts_stalls_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stall of 3 cycles passes in the queue, and the 9 cycles of the result only afterwards."""
     monkeypatch.setattr(import_module("makespan.proof.bounds.theorem_1s"), "MOST_WORK", 0)
-    instance = Instance((Group(parse_string("L()@9+3C(1)", TWO), 2),), TWO)
+    instance = Instance((Group(never_lapsing(parse_string("L()@9+3C(1)", TWO)), 2),), TWO)
     assert upper(instance) == 2 * 2 * (9 + 1) >= worst_with_queues(instance)

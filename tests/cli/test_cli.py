@@ -186,7 +186,7 @@ HALF = "[units]\nC = { capacity = 1, interval = 2 }\nL = { capacity = 1 }\n"
         (("--string", "CL", "--warps", 2, "--machine", "slow.toml"), ""),
         (
             ("--string", "C", "--warps", 5, "--machine", "pascal-gp100"),
-            "for a whole SM without its partitions, "
+            "for a whole SM without its partitions, although lapses are left out, "
             "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle",
         ),
         (KERNEL, "for the PTX as written, if every instruction takes one cycle"),

@@ -202,7 +202,7 @@ def test_quiet_leaves_the_verdict(compare: Runner) -> None:
 
 
 def test_what_is_varied_is_no_reason_to_forget_a_condition(compare: Runner) -> None:
-    unknown = "for a whole SM without its partitions, "
+    unknown = "for a whole SM without its partitions, although lapses are left out, "
     unknown += "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle"
     done = compare("--string", "CLLC", "--warps", 2, "--machine", "pascal-gp100", "--vary", "C=1..2", "--quiet")
     assert done.out.startswith(f"2 points {unknown}: ")

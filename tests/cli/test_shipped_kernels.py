@@ -18,6 +18,7 @@ from tests.command import Outcome, Runner
 from tests.sweep.here import crew_here
 
 SAMPLES = sorted((Path(__file__).parents[2] / "ptx").glob("*.cu"))
+LATENCIES = ["global=..600", "atomic=..900", "fetch=..600", "constant-miss=..600"]
 ASKS: dict[str, dict[str, object]] = {
     "mandelbrot": {"loop-bound": ["mandelbrot.cu:27=8"]},
     "matmul_tiled": {"block": "16x16", "param": ["n=64"]},
@@ -60,8 +61,7 @@ def compiling_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def asked(path: Path) -> dict[str, object]:
     """What is asked of a kernel, by option."""
-    latencies = ["global=..600", "atomic=..900"]
-    return {"source": str(path), "block": 32, "grid": 1, "latency": latencies, **ASKS.get(path.stem, {})}
+    return {"source": str(path), "block": 32, "grid": 1, "latency": LATENCIES, **ASKS.get(path.stem, {})}
 
 
 def toml(table: dict[str, object]) -> str:
@@ -114,7 +114,7 @@ def test_what_only_newer_gpus_have_is_compiled_for_them(folder: Path, capsys: py
     )
     solve, about = (
         Runner("solve", capsys),
-        ("k.cu", "--block", 32, "--blocks-per-sm", 1, "--latency", "global=..600", "-q"),
+        ("k.cu", "--block", 32, "--blocks-per-sm", 1, "--latency", "global=..600", "--warm", "-q"),
     )
     by_machine = solve(*about, "--machine", "ampere-ga10x").out
     by_gpu = solve(*about, "--gpu", "rtx-3070", "--grid", 1).out
@@ -154,7 +154,7 @@ def test_a_sweep_knows_kernels_with_functions_of_their_own_and_of_headers_again(
     for name, text in OWN.items():
         (folder / f"{name}.cu").write_text(text)
     (folder / "beside.cuh").write_text(BESIDE)
-    table = toml({"block": 32, "machine": "ampere-ga10x", "latency": ["global=..600", "atomic=..900"], "kernel": "k"})
+    table = toml({"block": 32, "machine": "ampere-ga10x", "latency": LATENCIES, "kernel": "k"})
     (folder / "sweep.toml").write_text(
         f'{table}backend = "certificate"\nblocks-per-sm = 1\n[each]\nsource = ["*.cu"]\n'
     )
@@ -171,7 +171,8 @@ def test_a_sweep_knows_kernels_with_functions_of_their_own_and_of_headers_again(
 def test_runs_of_a_kernel_with_functions_of_headers_are_known_again(capsys: pytest.CaptureFixture[str]) -> None:
     validate = Runner("measure validate", capsys)
     (path,) = (path for path in SAMPLES if path.stem == "warp_reduction")
-    about = (path, "--gpu", "rtx-3070", "--block", 32, "--latency", "global=..900", "--buffer", "0=256")
-    first = validate(*about, "--buffer", "1=256", "--device", "virtual:1", "--runs", 2, "-q", "-o", "runs.jsonl")
-    again = validate(*about, "--buffer", "1=256", "-q", "--from", "runs.jsonl")
+    latencies = ("--latency", "global=..900", "--latency", "fetch=..900", "--latency", "constant-miss=..900")
+    about = (path, "--gpu", "rtx-3070", "--block", 32, *latencies, "--buffer", "0=256", "--buffer", "1=256")
+    first = validate(*about, "--device", "virtual:1", "--runs", 2, "-q", "-o", "runs.jsonl")
+    again = validate(*about, "-q", "--from", "runs.jsonl")
     assert (first.code, again.code, again.out) == (0, 0, first.out)

@@ -374,6 +374,7 @@ def test_kept_results_have_the_caveats_of_solved_ones(folder: Path) -> None:
     assert each[1].caveats == (
         "for the PTX as written",
         "for a whole SM without its partitions",
+        "although lapses are left out",
         "if the unknown latencies of pascal-gp100 (C, L, S, D) were one cycle",
     )
     assert one(folder, 'wcet = "200us"\nevidence = "measured"').caveats == ()

@@ -16,6 +16,7 @@ from makespan.proof.policy_gap import enclosing, runs
 from makespan.report.result.bundle import result_bundle
 from makespan.report.result.text import bound_rows, deadline_verdict, picture_subtitle, result_report
 from makespan.verify import Outcome, verify
+from tests.lapsing import behind
 
 PLAIN = Program.chain("CLLCLL")
 LATE = PlaceLapses(credit=1, misses=2, lines=(CacheLine("code 0", 5),))
@@ -130,8 +131,9 @@ def test_barriers_and_partitions_are_solved_apart_only_without_lapses() -> None:
 
 
 def test_queues_alone_leave_an_interval_of_theorem_1q() -> None:
-    machine = Machine("queue", (UnitClass("L", 1),), queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
-    found = solve(Instance.of("LL", 2, machine))
+    queues = (UnitQueue("memory", ("L",), 4, blocks=True),)
+    alone, barrier = (behind(queues, Instance.of(string, 2, Machine.of({"L": 1}))) for string in ("LL", "L|L"))
+    found = solve(alone)
     # alone 2 cycles, 2 of the other warp, and 2 of its own accesses once more
     assert (found.bounds, found.upper_evidence) == (Bounds(4, 6), Upper.LAPSES)
     assert found.without_lapses is not None
@@ -139,8 +141,7 @@ def test_queues_alone_leave_an_interval_of_theorem_1q() -> None:
     rows = [(name, cycles) for name, cycles, _ in bound_rows(found)]
     assert ("theorem 1Q", "6") in rows
     assert verify(result_bundle(found)).outcome is Outcome.ACCEPTED
-    barrier = bound_rows(solve(Instance.of("L|L", 2, machine)))
-    assert ("theorem 1'", "4") in [(name, cycles) for name, cycles, _ in barrier]
+    assert ("theorem 1'", "4") in [(name, cycles) for name, cycles, _ in bound_rows(solve(barrier))]
 
 
 def test_runs_of_policies_never_lapse_and_lengthen_the_witness_of_both_results(result: Result) -> None:

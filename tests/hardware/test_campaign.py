@@ -46,6 +46,8 @@ out:
 """
 IDLE = RunCondition("zeros", 0, CacheState.THRASHED, NeighbourLoad.IDLE)
 MACHINE = find_machine("ampere-ga10x").machine
+LATENCIES = ("global=..900", "fetch=..90", "constant-miss=..90")
+"""Four times the first are more than the bound, with what first fetches add to it."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> MeasuredKernel:
     path = tmp_path_factory.mktemp("kernel") / "k.ptx"
     path.write_text(KERNEL)
     launch = Launch(block=(40, 1, 1), parameters={"n": 35})
-    question = KernelQuestion(path, launch=launch, latencies=given_latencies(["global=..90"]))
+    question = KernelQuestion(path, launch=launch, latencies=given_latencies(LATENCIES))
     return measured_kernel(question, "sm_86", {"at": "160"})
 
 
@@ -110,7 +112,7 @@ def test_latencies_that_are_too_long_are_found_in_a_launch(measured: MeasuredKer
 
 def test_a_block_alone_waits_for_memory_as_long_as_with_all_sms_at_work(measured: MeasuredKernel) -> None:
     one = measured.recorded
-    growing = replace(one.question, latencies=given_latencies(["global=..50+10n"]))
+    growing = replace(one.question, latencies=given_latencies(["global=..500+100n", *LATENCIES[1:]]))
     busy, same = (
         BoundTarget(MACHINE, 4).alone(each) for each in (LaunchedKernel(growing, one.module, one.kernel), one)
     )
@@ -319,6 +321,14 @@ def test_every_parameter_is_given_once(
     path.write_text(KERNEL)
     with pytest.raises(InputError, match=why):
         measured_kernel(KernelQuestion(path, launch=Launch(block=(40, 1, 1), parameters=parameters)), "sm_86", buffers)
+
+
+def test_no_run_is_held_against_a_bound_with_warm_caches(tmp_path: Path) -> None:
+    path = tmp_path / "k.ptx"
+    path.write_text(KERNEL)
+    asked = KernelQuestion(path, launch=Launch(block=(40, 1, 1)), latencies=given_latencies(LATENCIES), warm=True)
+    with pytest.raises(InputError, match=r"k\.ptx: no record tells whether a run found its code .* leave out warm"):
+        measured_kernel(asked, "sm_86", {"at": "160", "n": "8"})
 
 
 def test_machine_code_takes_no_records() -> None:

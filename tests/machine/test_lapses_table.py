@@ -19,6 +19,7 @@ from makespan.model.machine import (
     UnitQueue,
     find_machine,
     read_machine,
+    shipped_machines,
 )
 from tests.test_docs import blocks
 
@@ -269,3 +270,45 @@ def test_the_tables_of_the_page_are_read_and_their_keys_explained(tmp_path: Path
         if table.startswith("lapses."):
             assert f"`{key}`" in rows[table], datum.key
     assert rows.keys() >= {"lapses.expiry", "lapses.carried-over", "queues.NAME"}
+
+
+def lapses_row(name: str) -> str:
+    """What stands in docs/machines.md of the lapses of a shipped machine."""
+    machine = find_machine(name).machine
+    known = machine.lapses
+    assert known is not None
+    assert known.registers is not None
+    caches = (
+        "-" if cache is None else f"{cache.sets} x {cache.ways} x {cache.line} bytes, {cache.window} cycles"
+        for cache in (known.code, known.constants)
+    )
+    cells = (
+        f"`{name}`",
+        f"{known.registers.banks} banks, {known.registers.ports} a cycle",
+        "-" if known.multiply is None else str(known.multiply),
+        "-" if known.constant is None else str(known.constant),
+        *caches,
+        ", ".join(map(str, known.fence.values())) or "-",
+        ", ".join(f"{queue.name} {queue.places}" for queue in machine.queues) or "-",
+        known.carried_over or "-",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def test_who_shares_a_port_with_a_queued_class_is_in_its_queue() -> None:
+    for file in shipped_machines().values():
+        users: dict[str, set[str]] = {}
+        for unit in file.machine.units:
+            for name in (unit.name, *(each for use in unit.uses for each in use.resources)):
+                users.setdefault(name, set()).add(unit.name)
+        queues = [{*queue.units} for queue in file.machine.queues]
+        assert all(not queue & sharing or sharing <= queue for queue in queues for sharing in users.values())
+
+
+def test_the_page_has_the_lapses_of_every_shipped_machine_with_partitions() -> None:
+    page, files = PAGE.read_text(), shipped_machines()
+    assert [name for name, file in files.items() if file.machine.partitions > 1 and lapses_row(name) not in page] == []
+    assert [
+        name for name, file in files.items() if (file.machine.lapses is None) != (file.machine.partitions == 1)
+    ] == []
+    assert all(datum.source for file in files.values() for datum in file.data)

@@ -13,6 +13,7 @@ import pytest
 
 from makespan.host import tool
 from makespan.host.errors import InputError, MissingInputsError
+from makespan.kernels import ptx
 from makespan.kernels.flow import Launch
 from makespan.kernels.gpu_question import SharedLaunch, of_kernels
 from makespan.kernels.question import KernelQuestion, launch_kernel
@@ -29,6 +30,7 @@ from makespan.kernels.sass import (
 from makespan.kernels.sass.graph import flow
 from makespan.kernels.sass.timing import timed_code
 from makespan.model.conditions import conditions
+from makespan.model.gpu import GpuInstance
 from makespan.model.instance import Instance
 from makespan.model.lapses import CacheLine, PlaceLapses
 from makespan.model.machine import (
@@ -377,7 +379,7 @@ def test_a_line_of_code_stays_if_no_set_can_overflow(alignment: int, sets: int, 
         kernel = straight(count, alignment=alignment, padded_bytes=-(-count // 8) * 128)
         got = lapses(kernel, KnownLapses(code=cache))
         for first in range(0, 128, alignment):
-            last = (first + kernel.padded_bytes - 1) // 128 + max(1, ahead)
+            last = (first + kernel.padded_bytes - 1) // 128 + 1 + ahead
             filled = Counter(line % sets for line in range(last + 1))
             for at, own in enumerate(got):
                 line = (first + 16 * at) // 128
@@ -390,13 +392,13 @@ def test_a_line_of_code_stays_if_no_set_can_overflow(alignment: int, sets: int, 
 
 
 def test_the_sizes_of_known_caches_count_lines() -> None:
-    """32 KiB of lines, less the eight that may be fetched behind the end."""
+    """32 KiB of lines, less the one behind the end and the eight that may be fetched ahead of that."""
     fits = KnownLapses(code=CODE[86])
-    assert not any(own.misses for own in lapses(straight(8 * 248, alignment=128), fits))
-    over = lapses(straight(8 * 248 + 1, alignment=128), fits)
+    assert not any(own.misses for own in lapses(straight(8 * 247, alignment=128), fits))
+    over = lapses(straight(8 * 247 + 1, alignment=128), fits)
     assert {own.misses for own in over} == {0, 600}  # only one set has a line too many
-    assert any(own.misses for own in lapses(straight(8 * 248, alignment=16), fits))
-    padded = straight(8 * 248, alignment=128, padded_bytes=248 * 128 + 128)
+    assert any(own.misses for own in lapses(straight(8 * 247, alignment=16), fits))
+    padded = straight(8 * 247, alignment=128, padded_bytes=248 * 128)
     assert any(own.misses for own in lapses(padded, fits))
 
 
@@ -534,7 +536,55 @@ def test_fetches_of_one_way_keep_each_other_waiting() -> None:
     (unknown,) = own_constants("B------:R-:W-:-:S04 FADD R0, R0, cx[UR4][0x10];", constants)
     assert unknown == PlaceLapses(4, fence=2, misses=500)
     everywhere = lapses(kernel, replace(many, code=code._replace(ways=1, sets=1)), partitions=4)
-    assert {own.fence for own in everywhere} == {2 + 9, 9}
+    assert {own.fence for own in everywhere} == {2 + 9, 9 + 3 * 9}  # three instructions behind the end are fetched, too
+
+
+@pytest.mark.parametrize(
+    ("load", "requests"),
+    [
+        ("LDC R1, c[0x0][0x300]", 1),
+        ("ULDC.64 UR4, c[0x0][0x300]", 1),
+        ("LDC R1, c[0x3][UR4+0x10]", 1),
+        ("LDC R1, c[0x3][R4+0x10]", 32),  # each lane may ask for another line
+    ],
+)
+def test_loads_of_constants_keep_lines_waiting_that_do_not_stay(load: str, requests: int) -> None:
+    """They have a cache of their own, which comes to its lines by the same way."""
+    text = "\n".join(f"B------:R-:W-:-:S04 {each};" for each in (load, "FADD R0, R0, c[0x0][0x0]"))
+    slow = CONSTANTS._replace(gap=2, ahead=1)
+    assert [own.fence for own in own_constants(text, slow)] == [0, 0]
+    assert [own.fence for own in own_constants(text, slow._replace(ways=0))] == [4 * requests, 4]
+
+
+def test_a_buffer_fetches_what_its_warp_does_not_come_to() -> None:
+    """The second line stays, and its end asks in vain for the third one, which shares a set with the first."""
+    cache = LineCache(128, 2, 1, 86, gap=1)
+    own = lapses(straight(16, alignment=128), KnownLapses(code=cache))
+    assert [each.fence for each in own] == [1] * 8 + [0] * 7 + [3]
+    jump = "B------:R-:W-:-:S05 @P0 BRA 0x80;\n"
+    early = replace(coded(f"{NOPS * 13}{jump}{NOPS}B------:R-:W-:-:S05 EXIT;"), alignment=128)
+    assert [each.fence for each in lapses(early, KnownLapses(code=cache))][-4:] == [0, 1, 0, 3]
+    kept = lapses(early, KnownLapses(code=cache._replace(ways=2)))
+    assert not any(each.fence for each in kept)
+
+
+def test_a_line_behind_the_end_may_be_missing_in_warm_caches() -> None:
+    """Both constants take the place of each other, and wait for what is fetched behind the end, once a partition."""
+    text = "\n".join(f"B------:R-:W-:-:S04 FADD R0, R0, c[0x0][{at:#x}];" for at in (0x0, 0x40))
+    code, constants = CODE[86]._replace(gap=1, next=NEXT), LineCache(64, 1, 1, 79, next=NEXT)
+    for count, behind in ((5, ()), (6, (CacheLine("listed first fetches", 4 * 9),))):
+        kernel = replace(coded(f"{text}\n{NOPS * (count - 3)}B------:R-:W-:-:S05 EXIT;"), alignment=128)
+        own, *_ = lapses(kernel, KnownLapses(code=code, constants=constants), warm=True, partitions=4)
+        assert (own.misses, own.lines) == (79, behind), count
+
+
+def test_ends_in_many_lines_are_one_place() -> None:
+    """Branches to 70 ends that are all alike, each in a line of its own."""
+    ends = [16 * (72 + 8 * number) for number in range(70)]
+    text = "".join(f"B------:R-:W-:-:S05 @P0 BRA.U {end:#x};\n" for end in ends)
+    text += "B------:R-:W-:-:S05 EXIT;\n" + NOPS + f"B------:R-:W-:-:S05 EXIT;\n{NOPS * 7}" * 70
+    made = program(replace(coded(text), alignment=128), machine=machine(known()), latencies=GIVEN)
+    assert max(len(own.lines) for own in made.lapses) == 71
 
 
 # Several kernels on an SM
@@ -641,6 +691,26 @@ def test_a_verdict_says_what_is_known_and_what_is_given() -> None:
     assert said(straight(3), known()) == {KNOWN, "if a first fetch of code takes at most 600 cycles"}
 
 
+def test_a_verdict_about_a_gpu_says_where_lapses_are_left_out() -> None:
+    left_out, kernel = "although lapses are left out", straight(3)
+    gpu = replace(machine(known()), capabilities=(86,))
+    for chosen, is_said in (
+        (gpu, False),
+        (replace(gpu, lapses=KnownLapses()), False),
+        (replace(gpu, lapses=None), True),
+    ):
+        made = program(kernel, machine=chosen, latencies={name: GIVEN[name] for name in chosen.fetches})
+        assert (left_out in conditions(Instance.of(made, 2, chosen).assumptions)) is is_said
+    # the machine of the paper is no GPU
+    assert left_out not in conditions(Instance.of(program(kernel), 2, PAPER).assumptions)
+    text = ".visible .entry k()\n{\n.reg .u32 a;\nmov.u32 a, 0;\nret;\n}\n"
+    module = ptx.parse(f".version 8.0\n.target sm_80\n.address_size 64\n{text}", "k.ptx")
+    made = ptx.program(module.kernel(), machine=gpu)
+    assert left_out in conditions(Instance.of(made, 2, gpu).assumptions)
+    whole = GpuInstance.of([(made, 2)], 9, gpu, sms=2, resident=1)
+    assert left_out in conditions(whole.assumptions)
+
+
 def test_a_program_has_the_lapses_of_its_instructions() -> None:
     kernel = coded(BRANCHES.replace("@P1 BRA 0x50", "NOP"))
     made = program(kernel, machine=machine(known()), latencies=GIVEN)
@@ -661,7 +731,7 @@ def test_what_else_is_supposed_of_lapses_stands_in_the_list() -> None:
     assert (
         "nothing else than is asked about uses the caches of code (8 sets of 32 lines of 128 bytes) and of constants"
         " (4 sets of 2 lines of 64 bytes) of each partition, whose sets follow the addresses, and a line gives way to"
-        " another one only where its set is full"
+        " another one only where its set is full, and after all lines of anything else"
     ) in texts
     assert constants not in texts
     assert constants in map(str, program(kernel, machine=machine(KnownLapses(multiply=1))).assumptions)

@@ -21,6 +21,7 @@ from makespan.many.serve.jobs import BusyError
 from tests.command import Runner
 from tests.serve.conftest import JSON, Client
 
+MACHINES = Path(__file__).parents[2] / "makespan" / "data" / "machines"
 SHORT = "1 input is missing: x (--warps N)"
 LOG = """{"seconds": 0.1, "engine": "x", "lower": 1, "upper": 9, "evidence": "y"}
 makespan: compiling something
@@ -186,6 +187,16 @@ def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str]
             assert "=" in value
 
 
+def test_a_flag_is_a_word_alone_and_each_shipped_machine_can_be_changed_there() -> None:
+    texts = [path.read_text() for path in MACHINES.glob("*.toml")]
+    assert max(map(len, texts)) > 16 << 10  # the largest that the page took before
+    for text in texts:
+        values = {"kind": "ptx", "source": "x", "warm": "yes", "machine.toml": text}
+        asked = form_question(values, most_seconds=60, compiles=False)
+        assert asked.words == ("kernel.ptx", "--warm", "--machine=machine.toml", "--time-limit=20")
+        assert asked.files["machine.toml"] == text.encode()
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -193,6 +204,8 @@ def test_no_value_becomes_an_option_or_the_name_of_a_file(values: dict[str, str]
         ("gpu", "gpu.toml", "'gpu.toml' is none of the list"),
         ("loop-bound", "bounds.csv", "'bounds.csv' is no loop bound: give LABEL=N or LABEL==N"),
         ("param", "\n".join(["a=1"] * 65), "65 lines are more than 64"),
+        ("warm", "no", "'no' is none of the list"),
+        ("machine.toml", "#" * 32769, "32769 bytes are more than 32768: use makespan on the command line"),
         ("kernel", "k" * 201, "201 bytes are more than 200: use makespan on the command line"),
         ("time-limit", "inf", "'inf' is no number of seconds above 0 and at most 60"),
     ],

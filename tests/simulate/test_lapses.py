@@ -323,8 +323,10 @@ def test_what_every_schedule_takes_it_takes_with_lapses_and_perhaps_not_with_que
         assert least_possible(instance) == least_possible(instance.without_lapses) <= brute_force(instance).lower
     # behind a queue the second and third L need not be served when C is issued in cycle 3
     units = UnitClass("C", 1), UnitClass("L", 1, 3)
-    queued = Machine("queued", units, 1, queues=(UnitQueue("memory", ("L",), 2, False),))
-    instance = on(queued, (parse_string("L()L()L()C", queued), 1))
+    machine = Machine("queued", units, 1)
+    instance = lapsing.behind(
+        (UnitQueue("memory", ("L",), 2, False),), on(machine, (parse_string("L()L()L()C", machine), 1))
+    )
     assert least_possible(instance) == 4
     assert least_possible(instance.without_lapses) == replay(instance, run(instance, "oldest")) == 8
 

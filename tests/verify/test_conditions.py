@@ -12,12 +12,13 @@ from makespan.model.program import Program
 from makespan.model.strings import parse_string
 from makespan.verify import conditions
 from makespan.verify.refusal import Refused
+from tests.lapsing import behind, never_lapsing
 
 
 def test_a_result_says_which_queues_are_left_out() -> None:
     queued = replace(PAPER, queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
-    for program, is_whole_gpu in (("C|L", False), ("CL", True)):
-        instance = Instance.of(program, 2, queued)
+    for letters, is_whole_gpu in (("C|L", False), ("CL", True)):
+        instance = Instance.of(never_lapsing(Program.chain(letters)), 2, queued)
         notes = instance.assumed(start_together=not is_whole_gpu)
         conditions.check(notes, queued, [instance], is_whole_gpu=is_whole_gpu)
         assert conditions.of_instance(notes)[1] == "although queues before memory are left out"
@@ -25,7 +26,7 @@ def test_a_result_says_which_queues_are_left_out() -> None:
         with pytest.raises(Refused, match="queues that are left out does not follow"):
             conditions.check(kept, queued, [instance], is_whole_gpu=is_whole_gpu)
         with pytest.raises(Refused, match="queues that are left out does not follow"):
-            conditions.check(notes, queued, [Instance.of("CL", 2, queued)])
+            conditions.check(notes, queued, [Instance.of(never_lapsing(Program.chain("CL")), 2, queued)])
 
 
 def test_latencies_that_a_string_states_are_not_those_of_its_machine() -> None:
@@ -40,7 +41,7 @@ def test_latencies_that_a_string_states_are_not_those_of_its_machine() -> None:
 def test_a_result_says_whether_schedulers_lapse() -> None:
     program = Program.chain("CL")
     lapsing = Instance.of(program.lapsing((PlaceLapses(), PlaceLapses(misses=1))), 2)
-    queued = Instance.of(program, 2, replace(PAPER, queues=(UnitQueue("memory", ("L",), 4, blocks=True),)))
+    queued = behind((UnitQueue("memory", ("L",), 4, blocks=True),), Instance.of(program, 2))
     for instance in (lapsing, queued):
         notes = instance.assumptions
         conditions.check(notes, instance.machine, [instance])

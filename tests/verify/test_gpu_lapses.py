@@ -144,6 +144,8 @@ def test_a_bundle_says_which_queues_are_left_out(of: GpuInstance, is_said: bool)
 
     why = "what is said of queues that are left out does not follow from the instance"
     assert why in judged(result, other_evidence).reason
+    why = "the machine has queues, but no program states its lapses"
+    assert why in judged(result, without_lapses).reason
 
 
 def test_lapses_that_may_come_at_any_time_prove_nothing_but_one_wave() -> None:

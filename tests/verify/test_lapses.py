@@ -25,6 +25,7 @@ from makespan.verify.proving import RULES
 from makespan.verify.refusal import ProofBudget
 from makespan.verify.rule import ClaimedBound
 from tests.forgery import Document
+from tests.lapsing import behind
 from tests.oracle import longest_schedule
 from tests.schemas import published
 
@@ -115,8 +116,7 @@ def test_no_rule_can_be_applied_to_an_instance_with_lapses(name: Upper) -> None:
     """Every rule takes a claim, and there is none about such an instance."""
     bare = Instance.of("CLC", 2)
     claim = ClaimedBound(bare, 6, name)
-    for groups, there in (((Group(Program.chain("CLC").lapsing((ONE,) * 3), 2),), ()), (bare.groups, QUEUES)):
-        lapsing_ = replace(bare, groups=groups, machine=replace(bare.machine, queues=there))
+    for lapsing_ in (Instance.of(Program.chain("CLC").lapsing((ONE,) * 3), 2), behind(QUEUES, bare)):
         assert machine_form.has_lapses(lapsing_)
         with pytest.raises(Refused, match="no rule but that of lapses"):
             replace(claim, instance=lapsing_)
@@ -340,8 +340,8 @@ def test_what_is_added_by_theorem_1s() -> None:
     assert lapses.additions(warps, Upper.THEOREM_1S) == (6 + 15, 20, 4)
     numbered = replace(warps, machine=replace(TWO, assignment=WarpAssignment.MODULO))
     assert lapses.additions(numbered, Upper.THEOREM_1S) == (2 + 2 + 1 + 15, 20, 4)
-    # theorem E counts besides them all lines, and the misses of the warps of a partition
-    assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 15, 20 + 29, 4 + 8)
+    # theorem E counts besides them fences again, all lines, and the misses of the warps of a partition
+    assert lapses.additions(numbered, Upper.THEOREM_E) == (2 + 2 + 1 + 2 * 15, 20 + 29, 4 + 8)
     assert lapses.additions(Instance.of(other, 4, TWO), Upper.THEOREM_1S) == (2, 20, 0)
     assert lapses.additions(Instance.of(lapsing_string("C", line("a", 0)), 4, TWO), Upper.THEOREM_1S) == (0, 0, 0)
 
@@ -427,8 +427,7 @@ def test_a_real_multiprocessor_has_theorem_1s() -> None:
 
 
 def test_only_theorem_1q_counts_queues() -> None:
-    machine = replace(CLAIM.instance.machine, queues=QUEUES)
-    asked = Instance.of("CL", 2, machine)
+    asked = behind(QUEUES, Instance.of("CL", 2, CLAIM.instance.machine))
     # alone 2 cycles, 2 of the other warp, and 1 for its own access once more
     claim = lapses.LapseClaim(asked, lapses.LapseParts(5, 0, 0, 0), Upper.THEOREM_1S, 5)
     assert lapses.prove(claim, ProofBudget(1)) == 5 == queues.bound(asked)
@@ -443,9 +442,8 @@ def test_only_theorem_1q_counts_queues() -> None:
 
 
 def test_a_machine_may_have_queues_that_no_instruction_goes_through() -> None:
-    machine = replace(CLAIM.instance.machine, queues=QUEUES)
-    unused = Instance.of("C", 2, machine)
-    assert machine_form.has_queues(Instance.of("CL", 2, machine))
+    unused, used = (behind(QUEUES, Instance.of(letters, 2, CLAIM.instance.machine)) for letters in ("C", "CL"))
+    assert machine_form.has_queues(used)
     assert not machine_form.has_lapses(unused)
     assert instances.instance(instance_data(unused)).machine.queues == QUEUES
     assert verify(result_bundle(solve(unused))).outcome is Outcome.ACCEPTED
@@ -578,8 +576,8 @@ def test_claims_are_read_strictly(change: Callable[[Document], object], why: str
 
 def test_the_best_case_with_queues_is_no_shorter_than_the_stalls() -> None:
     """A warp has ended when its second load is in the queue, though without one it would wait for the port."""
-    machine = Machine("queued", (UnitClass("L", 1, 3),), 1, queues=QUEUES)
-    result = solve(Instance.of(parse_string("L()L()", machine), 1, machine), best_case=True)
+    machine = Machine("queued", (UnitClass("L", 1, 3),), 1)
+    result = solve(behind(QUEUES, Instance.of(parse_string("L()L()", machine), 1, machine)), best_case=True)
     assert result.without_lapses is not None
     assert result.without_lapses.best_case == Bounds(4, 4)
     assert result.best_case == Bounds(2, 4)
@@ -588,15 +586,45 @@ def test_the_best_case_with_queues_is_no_shorter_than_the_stalls() -> None:
     document["result"]["best_case"] = [3, 4]
     document["sha256"] = digest(document)
     assert verify(document).reason == "best case 3..4 reported, re-proved only to 2..4"
-    blocking = solve(Instance.of("LL", 1, machine), best_case=True)
+    blocking = solve(behind(QUEUES, Instance.of("LL", 1, machine)), best_case=True)
     assert blocking.best_case == Bounds(2, 4)
     assert verify(result_bundle(blocking)).outcome is Outcome.ACCEPTED
 
 
 def test_a_queue_may_have_all_classes() -> None:
     queues_ = (UnitQueue("all", ("L", "C"), 1, blocks=True),)
-    asked = Instance.of("CL", 2, replace(PAPER, queues=queues_))
+    asked = behind(queues_, Instance.of("CL", 2))
     assert instances.instance(instance_data(asked)).machine.queues == queues_
+
+
+def test_a_bundle_cannot_gain_by_queues_that_do_not_count() -> None:
+    """The claim without queues is true of the warps without them, and no claim about a machine that has some."""
+    why = "the machine has queues, but no program states its lapses"
+    of_both = solve(behind(QUEUES, Instance.of("LL", 2)))
+    assert of_both.without_lapses is not None
+    plain = result_bundle(of_both.without_lapses)
+    assert "SM as it is known" not in str(verify(plain))
+    forged = result_bundle(of_both)
+    lapses_left_out(random.Random(1), forged)
+    all_dropped(random.Random(1), forged)
+    for document in plain, forged:
+        document["instance"]["machine"]["queues"] = instance_data(of_both.instance)["machine"]["queues"]
+        document["result"]["queues"] = document["instance"]["machine"]["queues"]
+        document["sha256"] = digest(document)
+        verdict = verify(document)
+        assert verdict.outcome is Outcome.REJECTED
+        assert why in verdict.reason
+    # without queues it is a bundle of the warps without them, which may not say more
+    for part in forged["instance"]["machine"], forged["result"]:
+        del part["queues"]
+    forged["sha256"] = digest(forged)
+    assert "what is said of lapses does not follow from the instance" in verify(forged).reason
+    notes = forged["result"]["assumptions"]
+    forged["result"]["assumptions"] = [note for note in notes if note["kind"] != "lapses"]
+    forged["sha256"] = digest(forged)
+    verdict = verify(forged)
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert "SM as it is known" not in str(verdict)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The lines of code and constants that machine instructions need, and those of them that stay in their caches.
 
-A line *stays* if no other line can take its place: at most as many lines fall into a set of its cache as the set holds.
+A line *stays* if no other line can take its place: at most as many lines fall into a set of its cache as the set holds,
+and lines of anything else, which may be there from before, go first.
 Lines are counted, not bytes, and all that may be fetched counts: the kernel with what it calls, the padding behind it,
 and what is fetched ahead. Code and each bank of constants are runs of lines of their own, and the first line of a run
 may be in any set. A line that does not stay may be late at each visit. Another warp of the same partition may take its
@@ -18,6 +19,7 @@ from functools import cached_property
 from math import gcd
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from makespan.kernels.flow import WARP_LANES
 from makespan.kernels.sass.effects import register_reads
 from makespan.kernels.sass.graph import SassFlow
 from makespan.kernels.sass.module import INSTRUCTION_BYTES, SassInstruction, SassKernel
@@ -27,9 +29,16 @@ from makespan.model.machine import CONSTANT_MISS, FETCH, CacheSize, KnownLapses,
 _LOADS = frozenset({"LDC", "ULDC", "LDCU"})
 """Loads of constants, which go through another cache of the partition; their latency has what that takes."""
 
+_BY_LANE = re.compile(r"(?<!U)R[0-9]")
 _OPERAND = re.compile(r"(?<![A-Za-z0-9_])cx?\[")
 _KNOWN = re.compile(r"(?<![A-Za-z0-9_])c\[0x[0-9a-f]{1,4}\]\[(?:0x[0-9a-f]{1,8}|U?RZ)\]")
 _BANK = re.compile(r"(?<![A-Za-z0-9_])c\[0x([0-9a-f]{1,4})\]")
+
+_BUFFERED = 3
+"""Instructions that a buffer has for its warp before it issues them.
+
+Source: the simulator of Huerta et al., ibuffer_remodeled_size in the configurations of all its GPUs.
+"""
 
 _BANK_BYTES = 65_536
 """The largest bank of constants. Source: CUDA C++ Programming Guide, technical specifications, constant memory."""
@@ -105,10 +114,12 @@ class KernelLines:
         Only the alignment of the address of a kernel is known. So an instruction has a line for each place in a line
         at which the kernel may begin.
         """
+        return self._code_at(int(self.flow.code[number].address))
+
+    def _code_at(self, address: int) -> NeededLines:
         cache, kernel = self.known.code, self.flow.kernel
         if cache is None:
             return NeededLines()
-        address = int(self.flow.code[number].address)
         found = range(address // cache.line, (address + _lead(cache.line, kernel.alignment)) // cache.line + 1)
         staying = {line for line in found if self._code_sets[line % cache.sets] <= cache.ways}
         names = {line: f"{kernel.name} code {line * cache.line:#x}" for line in found}
@@ -123,6 +134,29 @@ class KernelLines:
             return NeededLines(unknown=len(found))
         names = {(bank, at): f"{kernel.name} c[{bank:#x}] {at * size:#x}" for bank, at in found}
         return _needed(names, set(filter(self._stays, found)), at_once=len(found))
+
+    def besides(self, number: int) -> Iterator[tuple[LineCache, NeededLines]]:
+        """Yield the lines for which an instruction sends requests although its warp does not wait for them to issue it.
+
+        Where a warp leaves the straight line, its buffer has asked for the instructions behind in vain. Loads of
+        constants have a cache of their own, which may lack each line, but its lines come the same way. They count where
+        some other line does not stay, as nothing waits for them elsewhere.
+        """
+        code, constants, instruction = self.known.code, self.known.constants, self.flow.code[number]
+        if code is not None and self.flow.effects[number].transfer is not None:
+            address = int(instruction.address)
+            behind = [self._code_at(address + INSTRUCTION_BYTES * at) for at in range(1, _BUFFERED + 1)]
+            staying = frozenset[str]().union(*(each.staying for each in behind))
+            yield code, NeededLines(staying, late=sum(each.late for each in behind))
+        if constants is not None and self._is_crowded and instruction.name in _LOADS:
+            by_lane = any(map(_BY_LANE.search, instruction.operands[-1:]))
+            yield constants, NeededLines(late=WARP_LANES if by_lane else 1)
+
+    @cached_property
+    def _is_crowded(self) -> bool:
+        """Return whether a line that does not stay may be on its way."""
+        every = (needed for number in range(len(self.flow.code)) for _, _, needed in self.needed(number))
+        return any(needed.late or needed.unknown for needed in every)
 
     @cached_property
     def stay_near(self) -> bool:
@@ -161,8 +195,8 @@ class KernelLines:
         kernel, own = self.flow.kernel, self.known.code
         line = cache.line if own is None else own.line  # whole lines of the first cache are fetched
         stop = max([kernel.padded_bytes, *(int(each.address) + INSTRUCTION_BYTES for each in kernel.code)])
-        # an instruction buffer runs ahead of its warp, so into the line behind the end, be there a prefetcher or not
-        ahead = max(1, 0 if own is None else own.ahead)
+        # an instruction buffer runs ahead of its warp, so into the line behind the end, and a fetch ahead goes on there
+        ahead = 1 + (0 if own is None else own.ahead)
         fetched = (-(-(stop + _lead(line, kernel.alignment)) // line) + ahead) * line
         lines = -(-(fetched + _lead(cache.line, line)) // cache.line)
         return Counter(each % cache.sets for each in range(lines))

@@ -14,7 +14,7 @@ from makespan.kernels.sass.module import SassInstruction, SassKernel
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.lapses import CacheLine, PlaceLapses, longest_windows
-from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, RegisterReads
+from makespan.model.machine import CONSTANT_MISS, FETCH, GivenRange, LineCache, RegisterReads
 
 FIXED = frozenset({"fp32", "int", "int-multiply", "predicate", "fp16", "tensor", "vote"})
 """The operations whose instructions read their operands on their way, and never from a queue.
@@ -40,7 +40,7 @@ def code_lapses(
         partitions: the number of partitions of the SM, each with caches of its own.
         warm: whether all lines that stay in some cache are there from the start.
     """
-    crowding = 0 if warm else partitions * _crowding(lines)
+    crowding = partitions * _crowding(lines, warm=warm)
     missed = _first_uses(lines, warm=warm)
     found = []
     for number, operation in enumerate(operations):
@@ -51,24 +51,31 @@ def code_lapses(
     return tuple(found)
 
 
-def _crowding(lines: KernelLines) -> int:
-    """Return for how many cycles a partition's first fetches of lines that stay may keep other fetches waiting."""
-    staying = {
-        (line, cache.crowd)
-        for number in range(len(lines.flow.code))
-        for _, cache, needed in lines.needed(number)
-        for line in needed.staying
-    }
+def _crowding(lines: KernelLines, *, warm: bool) -> int:
+    """Return for how many cycles a partition's first fetches of lines that stay may keep other fetches waiting.
+
+    In warm caches there are all lines that instructions need, but perhaps not those that are fetched in vain.
+    """
+    numbers = range(len(lines.flow.code))
+    staying = {(line, cache.crowd) for at in numbers for cache, own in _requests(lines, at) for line in own.staying}
+    if warm:
+        staying -= {(line, cache.crowd) for at in numbers for _, cache, own in lines.needed(at) for line in own.staying}
     return sum(crowd for _, crowd in staying)
+
+
+def _requests(lines: KernelLines, number: int) -> Iterator[tuple[LineCache, NeededLines]]:
+    """Yield all lines for which an instruction may send requests."""
+    yield from ((cache, needed) for _, cache, needed in lines.needed(number))
+    yield from lines.besides(number)
 
 
 def _lateness(lines: KernelLines, number: int, first: Mapping[str, int], crowding: int, *, warm: bool) -> PlaceLapses:
     """Return how late an instruction is on account of its lines, and how long its fetches may keep others waiting."""
-    fence, misses, windows = 0, 0, list[CacheLine]()
+    fence = sum(cache.crowd * (needed.late + needed.unknown) for cache, needed in _requests(lines, number))
+    misses, windows = 0, list[CacheLine]()
     for name, cache, needed in lines.needed(number):
         # where another partition came first, the line comes from the next cache
         longest = max(first.get(name, 0), cache.window)
-        fence += cache.crowd * (needed.late + needed.unknown)
         misses += (cache.window if lines.stay_near else longest) * needed.late + longest * needed.unknown
         if not warm:
             once = needed.staying | (needed.leaving if lines.stay_near else frozenset())

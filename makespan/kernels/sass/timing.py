@@ -33,7 +33,7 @@ from makespan.kernels.sass.opcodes import operation
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption
 from makespan.model.lapses import PlaceLapses
-from makespan.model.machine import GivenRange, Machine, TimedOperation, timed_operations
+from makespan.model.machine import OPERANDS, GivenRange, Machine, TimedOperation, timed_operations
 from makespan.model.program import BARRIER, Access, InstructionTiming
 
 _MEMORY = frozenset({"constant", "parameter", "shared", "global", "local", "atomic", "texture"})
@@ -53,9 +53,6 @@ _MAY_BE_LOCAL = frozenset({"LD", "ST", "LDL", "STL"})
 
 _HINT = re.compile(r"LTC([0-9]{1,3})B")
 """The modifier that asks L2 for more than the sector."""
-
-_OPERANDS = "operands"
-"""The operation whose latency is that of reading operands."""
 
 _DEPBAR = re.compile(r"(?:SB([0-5]),0x([0-9a-f]{1,2}))?,?(?:\{([0-5](?:,[0-5])*)\})?")
 _RECONVERGENCE = re.compile(r"B([0-9]{1,2})")
@@ -139,7 +136,7 @@ class SassCode(TimedCode):
         used = {self.operations[number] for number in numbers}
         awaited = {self.operations[number] for number in numbers if self.timings[number].sets}
         if any(self.flow.code[number].control.read_counter is not None for number in numbers):
-            used, awaited = used | {_OPERANDS}, awaited | {_OPERANDS}
+            used, awaited = used | {OPERANDS}, awaited | {OPERANDS}
         yield from self.about_operations(used, awaited)
         yield assumptions.instructions(
             "control bits: a warp goes on when the stall of its last instruction has passed and the counters that the"
@@ -237,7 +234,7 @@ def _access(instruction: SassInstruction, operation: str) -> Access | None:
 
 def _reading(table: Mapping[str, TimedOperation], row: TimedOperation) -> int:
     """Return the most cycles until operands have been read: never more than until the result is there."""
-    ends = (row.most, table[_OPERANDS].most if _OPERANDS in table else None)
+    ends = (row.most, table[OPERANDS].most if OPERANDS in table else None)
     return min((end for end in ends if end is not None), default=1)
 
 

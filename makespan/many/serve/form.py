@@ -11,8 +11,9 @@ import msgspec
 
 from makespan.cli.options import SOLVE_OPTIONS
 from makespan.host.errors import InputError
-from makespan.kernels.options import QuestionOption
+from makespan.kernels.options import FLAG, QuestionOption
 from makespan.model.machine import gpus, shipped_machines
+from makespan.model.machine.files import MAX_FILE_BYTES
 from makespan.report.html.page import page_file, security_policy
 from makespan.version import __version__
 
@@ -60,17 +61,22 @@ _FIRST = ("warps", "block", "machine", "param")
 """The options that most questions need; the page shows them first."""
 
 
+_YES = "yes"
+"""The only choice of a flag besides none."""
+
+
 @cache
 def form_fields() -> tuple[tuple[FormField, ...], tuple[FormField, ...]]:
     """Return all that is asked besides the source: what most questions need, and the rest, long fields last."""
     shown = {name: option for name, option in SOLVE_OPTIONS.items() if option.label}
-    words = {"machine": tuple(shipped_machines()), "gpu": tuple(gpus.shipped_gpus())}
+    flags = {name: (_YES,) for name, option in shown.items() if option.form is FLAG}
+    words = {"machine": tuple(shipped_machines()), "gpu": tuple(gpus.shipped_gpus()), **flags}
     every = {
         name: FormField(name, option.label, option.hint, words.get(name, ()), _lines(option))
         for name, option in shown.items()
     }
     rest = sorted((field for name, field in every.items() if name not in _FIRST), key=lambda field: field.lines)
-    own = FormField(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=16 << 10)
+    own = FormField(MACHINE_FILE, "A machine of your own", "the text of a machine file", lines=3, most=MAX_FILE_BYTES)
     return tuple(every[name] for name in _FIRST), (*rest, own)
 
 
@@ -139,7 +145,8 @@ def form_question(values: Mapping[str, str], *, most_seconds: float, compiles: b
             words.append(f"--machine={name}")
         elif name in every and name != MACHINE_FILE:  # kind, source and effort are read by themselves
             # One word with `=`: a value that begins with a dash can never be an option of its own.
-            words += (f"--{name}={each}" for each in _values(every[name], value))
+            is_flag = every[name].choices == (_YES,)
+            words += (f"--{name}" if is_flag else f"--{name}={each}" for each in _values(every[name], value))
     if values.get("best-case"):
         words.append("--best-case")
     seconds = _seconds(values.get("time-limit") or f"{min(DEFAULT_SECONDS, most_seconds):g}", most_seconds)

@@ -8,7 +8,7 @@ from makespan.host.errors import InputError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
 from makespan.model.feature import LAPSES
-from makespan.model.instance import MAX_WARPS, Group, Instance
+from makespan.model.instance import MAX_WARPS, Group, Instance, drop_uncounted_queues
 from makespan.model.machine import Machine
 from makespan.model.machine.values import MAX_SMS, check_whole
 from makespan.model.program import Program, merge_groups, merge_neighbours
@@ -64,7 +64,7 @@ class GpuInstance:
 
     Args:
         grids: the grids. All blocks are there from cycle 0 on, and may be dispatched in any order.
-        machine: the machine of each SM.
+        machine: the machine of each SM. It has no queues if no lapses of any program are known, as in an `Instance`.
         sms: the number of SMs that take part.
         room: the amount of each resource that an SM has. For one grid with R resident blocks per SM it is `(R,)`, and
             each block takes `(1,)`.
@@ -108,6 +108,8 @@ class GpuInstance:
             raise InputError(f"more than {MAX_WARPS} warps could be resident on an SM")
         for grid in self.grids:
             resident(grid.block, self.most_resident(grid), self.machine)  # refuses what does not fit the machine
+        programs = [program for grid in self.grids for program, _ in grid.block]
+        object.__setattr__(self, "machine", drop_uncounted_queues(self.machine, programs))
 
     @classmethod
     def of(

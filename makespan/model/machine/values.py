@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from reprlib import Repr
@@ -250,6 +250,9 @@ OPERATIONS: Mapping[str, str] = MappingProxyType(
 )
 """The operations that a machine can time. Instruction sets sort their opcodes under these names."""
 
+OPERANDS = "operands"
+"""The operation that tells until when an instruction of machine code has read its operands."""
+
 SLEEP = "sleep"
 """The operation that a machine file may leave out: then the class of branches serves it."""
 
@@ -400,6 +403,14 @@ class Machine:
         promise = () if self.scheduler is SchedulerPromise.ANY else (f"{self.scheduler} scheduler",)
         parts = () if self.partitions == 1 else (f"{self.partitions} partitions",)
         return f"{self.name} ({', '.join((*map(str, self.ports), *width, *parts, *promise))})"
+
+    def is_alike(self, other: "Machine") -> bool:
+        """Return whether nothing differs, what `==` leaves out included, as programs are made of it.
+
+        >>> PAPER == replace(PAPER, untimed=("C",)), PAPER.is_alike(replace(PAPER, untimed=("C",)))
+        (True, False)
+        """
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in fields(self))
 
     @property
     def capacities(self) -> dict[str, int]:

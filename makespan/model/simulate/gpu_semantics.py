@@ -123,7 +123,8 @@ class _SmSlots(NamedTuple):
 
 @lru_cache(maxsize=16)
 def _sm_by_warps(gpu: GpuInstance) -> dict[int, _SmSlots]:
-    """Return SMs by their number of warps."""
+    """Return SMs by their number of warps, without lapses: GPUs are equal here whatever their lapses."""
+    gpu = gpu.without_lapses
     block = tuple(group for grid in gpu.grids for group in grid.block)
     most = gpu.most_together
     joint = replace(gpu, grids=(Grid(block, most),), room=(most,))

@@ -15,7 +15,8 @@ The credit of a warp is the heaviest path under the credits of its places, and i
 alike. C is the sum of the windows of all lines that warps of the SM need, and C(z) of those that the program of z
 needs. There are K partitions.
 
-    credits   the credits of the warps in the partition of z, with barriers of all warps, and the fences of all warps
+    credits   the credits of the warps in the partition of z, with barriers of all warps, and the fences of all warps;
+              for theorem E the fences twice
     windows   C(z), with barriers C min(K, number of phases); for theorem E as much and C
     misses    those of z, with barriers the sum over the phases of the largest ones; for theorem E besides them those of
               the warps in the partition of z, with barriers of all warps
@@ -32,7 +33,7 @@ from typing import Self
 
 from makespan.model.feature import BARRIERS, DELAYS, MULTIPROCESSOR, PROGRAMS, SCHEDULER, TIMES, Feature
 from makespan.model.instance import Instance, requires
-from makespan.model.lapses import PlaceLapses, longest_windows
+from makespan.model.lapses import NO_LAPSES, PlaceLapses, longest_windows
 from makespan.model.program import Program
 from makespan.model.result import LapseProof, Upper, UpperBound
 from makespan.proof.bounds.pessimistic import pessimistic
@@ -70,7 +71,7 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
     """
     asked, costs = instance.without_lapses, LapseCosts.of(instance)
     if instance.counts_queues:
-        plain = theorem_1q(replace(asked, machine=instance.machine))
+        plain = theorem_1q(_queues_alone(instance))
     else:
         evidence = Upper.THEOREM_1S if asked.is_multiprocessor else Upper.PESSIMISTIC
         plain = UpperBound(pessimistic(asked), evidence)
@@ -79,8 +80,16 @@ def lapse_proofs(instance: Instance) -> tuple[LapseProof, ...]:
     paired = None if instance.counts_queues else theorem_e(asked.relaxed)
     if paired is not None:
         windows, misses = costs.windows + costs.all_windows, costs.misses + costs.all_misses
-        found.append(LapseProof(paired, costs.credits, windows, misses))
+        # waits for requests of other warps are stated as fences, and may withhold some warps alone, which costs E twice
+        found.append(LapseProof(paired, costs.credits + costs.fences, windows, misses))
     return tuple(found)
+
+
+def _queues_alone(instance: Instance) -> Instance:
+    """Return the same warps behind their queues, of whose lapses it is known that there are none."""
+    # where nothing is known of lapses, an instance has no queues
+    never = (replace(each, program=each.program.lapsing((NO_LAPSES,) * each.program.end)) for each in instance.groups)
+    return replace(instance, groups=tuple(never))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,7 @@ class LapseCosts:
 
     Args:
         credits: the most lapses of the partition of the last warp, or of all partitions in which its chain is.
+        fences: those of them that are lapses of the whole SM.
         windows: the most cycles in which the last warp or its chain is withheld because of lines that stay.
         misses: the same for lines that do not stay.
         all_windows: the most cycles in which any warp of a partition is withheld because of lines that stay.
@@ -96,6 +106,7 @@ class LapseCosts:
     """
 
     credits: int
+    fences: int
     windows: int
     misses: int
     all_windows: int
@@ -121,6 +132,7 @@ class LapseCosts:
             of_chain = max(most_misses)
         return cls(
             _most_of_partition(instance, credit) + fences,
+            fences,
             windows,
             of_chain,
             every,
