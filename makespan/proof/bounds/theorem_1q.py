@@ -42,11 +42,12 @@ def theorem_1q(instance: Instance) -> UpperBound:
     Raises:
         UnsupportedError: there are barriers, delays as places, or lapses.
 
+    >>> from makespan.model.lapses import NO_LAPSES
     >>> from makespan.model.machine import Machine, UnitClass, UnitQueue
     >>> from makespan.model.strings import parse_string
     >>> units = UnitClass("C", 1), UnitClass("L", 1, interval=3)
     >>> queued = Machine("queued", units, issue_width=1, queues=(UnitQueue("memory", ("L",), 4, blocks=True),))
-    >>> loads = parse_string("L()L()C()", queued)
+    >>> loads = parse_string("L()L()C()", queued).lapsing((NO_LAPSES,) * 3)  # else nothing is known of its queues
     >>> theorem_1q(Instance.of(loads, 2, queued)).upper  # 5 alone, 7 of the other warp, 6 of its own L
     18
     """
