@@ -32,7 +32,7 @@ from makespan.deadlines.description import (
     ServedEntry,
     execution_keys,
 )
-from makespan.deadlines.task import GpuTask
+from makespan.deadlines.task import GpuTask, SegmentKind
 from makespan.host.errors import InputError, prefix_errors
 from makespan.host.stopwatch import within
 from makespan.host.text_file import read_bytes
@@ -354,6 +354,7 @@ def _execution_time(entry: ServedEntry, description: Description, solver: Solver
             f"kernel {source.question.name}",
         )
     _check_dram(claim, description)
+    _check_warm(claim, entry, description)
     return Wcet.of_claim(claim, description.clock, f"{name}: {claim}{_path_evidence(claim, source.evidence)}")
 
 
@@ -371,6 +372,20 @@ def _check_dram(claim: WorstCaseClaim, description: Description) -> None:
     if said := [other for other, is_there in others.items() if is_there]:
         raise InputError(f"+dram supposes that nothing else uses DRAM, and {said[0]}: give an upper end without +dram")
     check_clock(description.card, description.clock)
+
+
+def _check_warm(claim: WorstCaseClaim, entry: ServedEntry, description: Description) -> None:
+    """Refuse what counts on the code and constants that the launch before has left, where another kernel may run."""
+    if not any(note.kind is About.WARM for note in claim.assumptions):
+        return
+    kernels = (part for part in description.executions.values() if part.kind is SegmentKind.KERNEL)
+    places = None, entry.resource
+    others = [part for part in kernels if entry.resource is None or part.resource in places]
+    if any(part.source != entry.source for part in others) or any(one.slices for one in description.partitions):
+        raise InputError(
+            "warm supposes that the launch before was of the same kernel, and another one may run there in between:"
+            ' give latency = ["fetch=..N", "constant-miss=..N"] in the place of warm'
+        )
 
 
 def _path_evidence(claim: WorstCaseClaim, evidence: str | None) -> str:

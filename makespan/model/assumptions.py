@@ -415,7 +415,7 @@ def late_lines(what: str, *, near: bool) -> Assumption:
 def first_fetch(what: str, cycles: str) -> Assumption:
     """Return how long a first fetch of a line of code or constants takes by the word of a user."""
     said = f"a first fetch of {what} takes {cycles}"
-    return Assumption(AssumptionKind.FETCH, f"fetch as given: {said}; no source knows an upper end", (said,))
+    return Assumption(AssumptionKind.FETCH, f"first fetch as given: {said}; no source knows an upper end", (said,))
 
 
 def warm_caches() -> Assumption:

@@ -19,6 +19,7 @@ from makespan.deadlines import wcet as wcet_module
 from makespan.deadlines.description import KernelLaunch
 from makespan.deadlines.wcet import Solver, Wcet, WcetGround, claim_of_bundle, execution_times, on_one_sm, on_sms
 from makespan.estimates.estimate import Estimate
+from makespan.host import tool
 from makespan.host.errors import InputError
 from makespan.model.assumptions import (
     Assumption,
@@ -554,6 +555,34 @@ def test_what_others_may_do_to_dram_is_refused(folder: Path, before: str, after:
         execution_times(files.read(path), Solver(lambda: Limits(0.1)))
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}: task a: ")
+
+
+WARM = """
+kernel = "polynomial.sm_86.cubin"
+machine = "ampere-ga10x"
+block = 32
+grid = 1
+blocks_per_sm = 1
+latency = ["global=..600"]
+warm = true
+"""
+ANOTHER = '[[task]]\nname = "b"\nperiod = "1ms"\ndeadline = "1ms"\npartition = "gpu"\n'
+
+
+@pytest.mark.skipif(tool.find("nvdisasm") is None, reason="nvdisasm is not installed")
+@pytest.mark.parametrize(
+    ("other", "is_refused"), [("", False), (ANOTHER + WARM, False), (ANOTHER + 'wcet = "1us"\nevidence = "mine"', True)]
+)
+def test_caches_are_not_warm_where_another_kernel_may_run(folder: Path, other: str, is_refused: bool) -> None:
+    shutil.copy(ROOT / "ptx" / "polynomial.sm_86.cubin", folder)
+    path = folder / "tasks.toml"
+    path.write_text(FILE.format(source=WARM, sms=1) + other)
+    solver = Solver(lambda: Limits(0.1))
+    if not is_refused:
+        assert "with warm caches of code and constants" in execution_times(files.read(path), solver)["a"].caveats
+        return
+    with pytest.raises(InputError, match="task a: warm supposes that the launch before was of the same kernel"):
+        execution_times(files.read(path), solver)
 
 
 def straight(folder: Path) -> None:

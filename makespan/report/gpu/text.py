@@ -105,7 +105,7 @@ def explain_bound(result: GpuResult) -> Iterator[str]:
         yield f"an SM has {fewest} to {most} of them; the bound is the largest of all these"
     if (plain := result.without_lapses) is not None:
         yield (
-            "lapses of schedulers and late lines are in all these numbers; without them the bound is"
+            "lapses of schedulers and late lines are in the bound, and not in the schedule; without them the bound is"
             f" {cycle_words(plain.bounds.upper)}"
         )
 
