@@ -97,6 +97,17 @@ class Pools:
             for k in range(since, last)
         )
 
+    def fillable(self, z: int, units: Sequence[Iterable[str]], parts: Sequence[int]) -> Iterator[Names]:
+        """The gates of z that others, and z itself, can fill, from the classes and the partition of every warp."""
+        for gate in self.gates(units[z]):
+            shared = [name for name in gate if name in self.shared]
+            ports = self.most_held(units[z], gate, 1) if self.ports(gate) > 1 else 0
+            for warp, names in enumerate(units):
+                if warp != z:
+                    ports += self.most_held(names, gate if parts[warp] == parts[z] else shared)
+            if ports >= self.ports(gate):
+                yield gate
+
     def charge(self, unit: str, k: int, prices: Prices, *, shared: bool = False) -> Fraction:
         """u of the text, for the k-th cycle; `shared` asks of pools that all partitions share alone."""
 
@@ -447,16 +458,7 @@ class LapseLedger:
         """Prices of the gates that others, and z itself, can fill; of all gates if z is None."""
         if z is None:
             return self.prices
-        found: Prices = {}
-        for gate in self.pools.gates(self.units[z]):
-            shared = [name for name in gate if name in self.pools.shared]
-            ports = self.pools.most_held(self.units[z], gate, 1) if self.pools.ports(gate) > 1 else 0
-            for warp, names in enumerate(self.units):
-                if warp != z:
-                    ports += self.pools.most_held(names, gate if self.parts[warp] == self.parts[z] else shared)
-            if ports >= self.pools.ports(gate):
-                found[gate] = self.prices[gate]
-        return found
+        return {gate: self.prices[gate] for gate in self.pools.fillable(z, self.units, self.parts)}
 
     def _is_full(self, y: int, unit: str, cycle: int) -> int:
         """1 if a gate of the class that counts is full, else 0."""

@@ -242,14 +242,7 @@ class QueueLedger:
     def _counting(self, z: int) -> Prices:
         """Prices of the gates that count for z: those behind queues, and those of section 14."""
         found = [] if self.without == "behind" else list(self.behind)
-        for gate in self.pools.gates(self.units[z]):
-            shared = [name for name in gate if name in self.pools.shared]
-            ports = self.pools.most_held(self.units[z], gate, 1) if self.pools.ports(gate) > 1 else 0
-            for warp, names in enumerate(self.units):
-                if warp != z:
-                    ports += self.pools.most_held(names, gate if self.parts[warp] == self.parts[z] else shared)
-            if ports >= self.pools.ports(gate):
-                found.append(gate)
+        found += self.pools.fillable(z, self.units, self.parts)
         return {gate: self.prices[gate] for gate in found}
 
     def _is_full(self, z: int, cycle: int, counting: Prices) -> int:
