@@ -286,7 +286,7 @@ class Instance:
             kind=AssumptionKind.MACHINE if untimed else self._latencies_of_nobody(own),
         )
         yield assumptions.execution(start_together=start_together)
-        is_fair, lapses = machine.scheduler is SchedulerPromise.FAIR, bool(self.features.keys() & LAPSES)
+        is_fair, lapses = machine.scheduler is SchedulerPromise.FAIR, self.has_lapses
         yield assumptions.scheduler(is_fair=is_fair, is_basic=machine.is_basic, lapses=lapses)
         yield from (note for note in machine.caveats if note.kind is AssumptionKind.CAVEAT)
         if untimed:
@@ -353,12 +353,17 @@ class Instance:
         return found
 
     @property
+    def has_lapses(self) -> bool:
+        """Return whether schedulers may lapse, lines may be late, or instructions may wait in queues."""
+        return bool(self.features.keys() & LAPSES)
+
+    @property
     def without_lapses(self) -> "Instance":
         """Return the same warps on schedulers that never lapse, with all lines there, and without queues.
 
         Its schedules are schedules of this instance, so its lower bounds hold here. Its upper bounds may not.
         """
-        if not self.features.keys() & LAPSES:
+        if not self.has_lapses:
             return self
         groups = tuple(replace(group, program=group.program.lapsing(())) for group in self.groups)
         return replace(self, groups=groups, machine=replace(self.machine, queues=()))

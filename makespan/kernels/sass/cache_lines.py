@@ -51,7 +51,7 @@ Source: Mesa, src/nouveau/vulkan/nvk_private.h, NVK_MIN_UBO_ALIGNMENT, what Vulk
 
 _WORD_BYTES = 4
 
-K = TypeVar("K")
+_Line = TypeVar("_Line")
 _Places: TypeAlias = frozenset[tuple[int, int]]
 """Words or lines of constants, as pairs of a bank and a place in it."""
 
@@ -258,7 +258,7 @@ def _less(cache: LineCache | None, taken: Sequence[int | None]) -> LineCache | N
     return cache._replace(ways=max(0, left), next=None)
 
 
-def _needed(names: Mapping[K, str], staying: Set[K], *, at_once: int) -> NeededLines:
+def _needed(names: Mapping[_Line, str], staying: Set[_Line], *, at_once: int) -> NeededLines:
     """Return lines by their names, of which a visit needs `at_once`."""
     leaving = frozenset(name for line, name in names.items() if line not in staying)
     stay = frozenset(names[line] for line in staying)

@@ -7,7 +7,6 @@ from typing import TypeAlias
 from makespan.host.errors import InputError
 from makespan.model import assumptions
 from makespan.model.assumptions import Assumption, AssumptionKind
-from makespan.model.feature import LAPSES
 from makespan.model.instance import MAX_WARPS, Group, Instance, drop_uncounted_queues
 from makespan.model.machine import Machine
 from makespan.model.machine.values import MAX_SMS, check_whole
@@ -48,9 +47,7 @@ class Grid:
             raise InputError("a block needs at least one warp")
         if any(isinstance(one, bool) or not isinstance(one, int) or not 0 <= one <= MAX_ROOM for one in self.takes):
             raise InputError(f"a block takes a whole number 0..{MAX_ROOM} of each resource, not {self.takes!r:.80}")
-        object.__setattr__(
-            self, "block", merge_neighbours(self.block)
-        )  # equal questions are equal values  # equal questions are equal values
+        object.__setattr__(self, "block", merge_neighbours(self.block))  # equal questions are equal values
 
     @property
     def warps(self) -> int:
@@ -243,7 +240,7 @@ class GpuInstance:
     @property
     def has_lapses(self) -> bool:
         """Return whether schedulers may lapse, lines may be late, or instructions may wait in queues."""
-        return any(resident(grid.block, 1, self.machine).features.keys() & LAPSES for grid in self.grids)
+        return any(resident(grid.block, 1, self.machine).has_lapses for grid in self.grids)
 
     @property
     def without_lapses(self) -> "GpuInstance":

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from makespan.model.feature import LAPSES
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise, WarpAssignment
 
@@ -46,7 +45,7 @@ def partitions(instance: Instance) -> Partitions | None:
     # proposition Q supposes no barrier, and a scheduler that promises nothing
     if machine.partitions == 1 or instance.has_barriers or machine.scheduler is not SchedulerPromise.ANY:
         return None
-    if instance.features.keys() & LAPSES:  # a fence makes all partitions lapse
+    if instance.has_lapses:  # a fence makes all partitions lapse
         return None
     if len(instance.groups) > MOST_CREWS:
         return None

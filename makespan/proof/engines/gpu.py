@@ -11,7 +11,7 @@ from makespan.model.result import Bounds, Result, Status, Step, Upper
 from makespan.model.schedule import Schedule
 from makespan.model.simulate import gpu_run
 from makespan.model.simulate.gpu_replay import replay_gpu
-from makespan.proof.bounds import lapse_proof
+from makespan.proof.bounds import lapse_proofs
 from makespan.proof.bounds.best_case import least_possible_gpu
 from makespan.proof.bounds.theorem_g import theorem_g
 from makespan.proof.engines.limits import Limits
@@ -66,13 +66,12 @@ def _with_lapses(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuRes
     """Return the longest schedule that is found without lapses, and the upper bound that holds with them."""
     last = None if gpu.has_lone_sms else theorem_g(gpu)  # refuses what it does not know before any time is spent
     # a search for a smaller upper bound without lapses says nothing about the one with them, which is known already
-    most = max(lapse_proof(gpu.sm(blocks)).upper for blocks in _block_counts(gpu)) if last is None else last.upper
-    told = budget.improved
-    budget.improved = lambda step: told(step._replace(upper=most, evidence=THEOREM_G if last else Upper.LAPSES))
-    try:
+    sms = {} if last else {blocks: gpu.sm(blocks) for blocks in _block_counts(gpu)}
+    proofs = {blocks: lapse_proofs(sm) for blocks, sm in sms.items()}
+    most = last.upper if last else max(min(proof.upper for proof in each) for each in proofs.values())
+    evidence = THEOREM_G if last else Upper.LAPSES
+    with budget.rewording(lambda step: step._replace(upper=most, evidence=evidence)):
         found = _without_lapses(gpu.without_lapses, best_case=best_case, budget=budget)
-    finally:
-        budget.improved = told
     best = found.best_case
     if best is not None:  # a lapse may make a schedule shorter, but not shorter than its work
         best = Bounds(least_possible_gpu(found.instance), best.upper)
@@ -82,7 +81,7 @@ def _with_lapses(gpu: GpuInstance, *, best_case: bool, budget: Limits) -> GpuRes
         instance=gpu,
         bounds=Bounds(found.bounds.lower, most),
         last_dispatch=last,
-        sms=tuple(add_lapses(gpu.sm(blocks), result) for blocks, result in zip(counts, found.sms, strict=True)),
+        sms=tuple(add_lapses(sms[n], result, proofs[n]) for n, result in zip(counts, found.sms, strict=True)),
         best_case=best,
         assumptions=gpu.assumptions,
         without_lapses=found,

@@ -17,7 +17,6 @@ from itertools import accumulate, chain
 from typing import Protocol, TypeVar
 
 from makespan.host.errors import BrokenPromiseError, InputError
-from makespan.model.feature import LAPSES
 from makespan.model.instance import Instance
 from makespan.model.lowered import HeldUses, LoweredMachine
 from makespan.model.machine.values import shown
@@ -72,7 +71,7 @@ def solve(
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     budget = limits or Limits()
-    solve_instance = _with_lapses if instance.features.keys() & LAPSES else _without_lapses
+    solve_instance = _with_lapses if instance.has_lapses else _without_lapses
     return solve_instance(instance, backend, best_case, budget)
 
 
@@ -179,25 +178,19 @@ def _with_lapses(instance: Instance, backend: str, best_case: bool, budget: Limi
     """
     proofs = lapse_proofs(instance)  # refuses what no theorem knows before any time is spent
     proof = min(proofs, key=lambda each: each.upper)
-    told = budget.improved
-    budget.improved = lambda step: told(_with_upper(step, proof))
-    try:
+    with budget.rewording(lambda step: _with_upper(step, proof)):
         found = _without_lapses(instance.without_lapses, backend, best_case, budget)
-    finally:
-        budget.improved = told
-    return _add_lapses(instance, found, proofs)
+    return add_lapses(instance, found, proofs)
 
 
-def add_lapses(instance: Instance, found: Result) -> Result:
-    """Return the result of an instance with lapses from that of the same warps without them.
+def add_lapses(instance: Instance, found: Result, proofs: Sequence[LapseProof]) -> Result:
+    """Return the result of an instance with lapses.
 
-    Raises:
-        UnsupportedError: no theorem knows the lapses.
+    Args:
+        instance: the instance.
+        found: the result of the same warps without lapses.
+        proofs: the upper bounds with lapses, as `bounds.lapse_proofs` returns them.
     """
-    return _add_lapses(instance, found, lapse_proofs(instance))
-
-
-def _add_lapses(instance: Instance, found: Result, proofs: Sequence[LapseProof]) -> Result:
     proof = min(proofs, key=lambda each: each.upper)
     replay(instance, found.witness)  # a schedule counts only if the machine allows it
     # a step that only lowers the upper bound without lapses says nothing about the one with them

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Any
 
 from makespan.model.deadline import Deadline
-from makespan.model.feature import LAPSES
 from makespan.model.instance import Instance
 from makespan.model.machine import Machine, SchedulerPromise
 from makespan.model.result import Bounds, LapseProof, Result
@@ -106,7 +105,7 @@ def bound_of_any_units(instance: Instance) -> int | None:
 
     It says more if a class has an interval. It says nothing about real multiprocessors, lapses and queues.
     """
-    if instance.is_multiprocessor or instance.features.keys() & LAPSES:
+    if instance.is_multiprocessor or instance.has_lapses:
         return None
     return any_units(instance) if any(unit.interval > 1 for unit in instance.machine.units) else None
 
